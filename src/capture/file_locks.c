@@ -10,6 +10,7 @@
 
 #include "capture/besides.h"
 #include "capture/fd_tables.h"
+#include "capture/peers.h"
 #include "capture/take.h"
 #include "proc/descriptors.h"
 #include "target/filesystems.h"
@@ -178,6 +179,8 @@ static int keep(const struct gathering *g, struct waiter *w)
 	w->wait.on.peers_known = held && held->holders.all && !g->locks.cut;
 	w->wait.on.offset = -1; /* it has nothing to do with that */
 	w->besides->gathered[w->at] = true;
+	if (held && !held->holders.all)
+		peers_note_refusal(snap, "who has a lock on a file is");
 	return vec_push(&snap->waits, w->wait) ? 0 : -ENOMEM;
 }
 

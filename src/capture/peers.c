@@ -18,7 +18,10 @@
 #include "proc/holders.h"
 #include "target/filesystems.h"
 
-enum { FEW_PROCESSES = 32 }; /* these are looked at in /proc before BPF is loaded */
+enum {
+	FEW_PROCESSES = 32, /* these are looked at in /proc before BPF is loaded */
+	FEW_IN_SET = 8,
+};
 
 /* Fifos of two file systems may have the same inode. */
 struct device {
@@ -124,7 +127,15 @@ static int assign(const struct peers *p, struct snapshot *snap, enum wait_kind k
 	return peers ? 0 : -ENOMEM;
 }
 
-/* For each descriptor that a thread waits for by itself. */
+/* An epoll's only one can tell who is to end the wait; of what poll() and select() are given, as by who reads from a child, each is of interest. */
+static uint32_t count_in_set(const struct snap_wait *w)
+{
+	const uint32_t most = w->on.fd < 0 ? FEW_IN_SET : 1;
+
+	return w->set.total <= most ? w->set.len : 0;
+}
+
+/* For each descriptor that a thread waits for, if these are few. */
 static int visit(struct peers *p, struct besides *all, size_t n, bool found)
 {
 	int rc = 0;
@@ -135,8 +146,8 @@ static int visit(struct peers *p, struct besides *all, size_t n, bool found)
 
 			rc = found ? assign(p, all[i].snap, w->kind, &w->on) : want(p, all[i].snap->pid, w->own_table, &w->on);
 			w->on.peers_known &= !w->guessed;
-			if (rc == 0 && w->set.total == 1)
-				rc = found ? assign(p, all[i].snap, w->kind, &w->set.data[0]) : want(p, all[i].snap->pid, w->own_table, &w->set.data[0]);
+			for (uint32_t m = 0; rc == 0 && m < count_in_set(w); m++)
+				rc = found ? assign(p, all[i].snap, w->kind, &w->set.data[m]) : want(p, all[i].snap->pid, w->own_table, &w->set.data[m]);
 		}
 	return rc;
 }
@@ -182,14 +193,19 @@ static void find_limits(const struct besides *all, size_t n)
 		}
 }
 
-static void note_refusal(struct besides *all, size_t n)
+void peers_note_refusal(struct snapshot *snap, const char *what)
 {
 	char help[REMEDY_SIZE];
 
 	remedy(REFUSED_PTRACE, help);
+	notes_add(&snap->notes, "%s not searched for in processes that are not ours to look at: %s", what, help);
+}
+
+static void note_refusal(struct besides *all, size_t n)
+{
 	for (size_t i = 0; i < n; i++)
 		if (all[i].snap->waits.len)
-			notes_add(&all[i].snap->notes, "other ends of pipes and sockets are not searched for in processes that are not ours to look at: %s", help);
+			peers_note_refusal(all[i].snap, "other ends of pipes and sockets are");
 }
 
 static bool are_many(void)

@@ -38,9 +38,10 @@ void deadlocks_deinit(struct deadlocks *deadlocks)
 const char *deadlocks_doubt(const struct deadlocks *deadlocks)
 {
 	static const char *const sentences[] = {
-		[DOUBT_UNPROVED] = "Some threads seem to wait for each other, but not every wait could be proved for one instant: look again.",
+		[DOUBT_UNPROVED] = "Some threads seem to wait for each other, but not all of it could be proved: look again. If they still do, it is most likely a deadlock.",
 		[DOUBT_LIMITS] = "Some threads wait for each other, but on sockets that may have a time limit of their own (SO_RCVTIMEO, SO_SNDTIMEO).",
 		[DOUBT_HANDLERS] = "Some threads wait for each other, unless a signal handler of one of their processes, or an io_uring, ends that.",
+		[DOUBT_STRANGERS] = "Some threads wait for each other, and nobody is known who could end that; but not all processes could be looked at.",
 	};
 
 	return deadlocks->maybe_more ? sentences[deadlocks->doubt] : NULL;

@@ -15,6 +15,7 @@ enum deadlock_doubt {
 	DOUBT_UNPROVED, /* not every wait was proved for one instant: another look may tell */
 	DOUBT_LIMITS,	/* some sockets may have a time limit, which is not known */
 	DOUBT_HANDLERS,	/* a signal handler may do something for them, or the kernel by an io_uring */
+	DOUBT_STRANGERS, /* a process that could not be looked at may */
 };
 
 struct deadlocks {

@@ -116,7 +116,7 @@ enum wait_holder {
 	HOLDER_NONE,	     /* nobody, at that moment: it is being handed on */
 	HOLDER_THREAD,	     /* `owner` */
 	HOLDER_READERS,	     /* readers: who they are is not recorded */
-	HOLDER_ENDED,	     /* `owner`, which is no thread of the process, or not any more */
+	HOLDER_ENDED,	     /* `owner`, which is no thread of the process, or not any more; 0: a thread that had another name for itself */
 	HOLDER_INFERRED,     /* `owner`, by what it does: the lock does not record it */
 	HOLDER_COUNT,
 };
@@ -174,6 +174,7 @@ struct wait_state {
 	int stop_signal;     /* WAIT_STOPPED: which; 0: not known */
 	uint32_t children;   /* WAIT_CHILD: how many may end it; `peers` are the first of them */
 	bool any_child;	     /* it waits for the first of them, whichever that is, */
+	bool child_group;    /* but in a process group, which others may join; */
 	bool children_known; /* and it is known which there are */
 	bool in_fault;	     /* for a page of memory */
 	enum wait_kind medium; /* of a wait on a descriptor: what the kernel waits for there, WAIT_DISK to WAIT_KERNEL_LOCK; WAIT_NOTHING: not known */

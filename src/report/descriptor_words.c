@@ -148,11 +148,13 @@ static bool is_write_end(const struct descriptor *d)
 
 static const char *word_for(const struct descriptor *d)
 {
-	const bool reads = d->events & (POLLIN | POLLRDNORM | POLLPRI), writes = d->events & (POLLOUT | POLLWRNORM);
+	const bool reads = d->events & (POLLIN | POLLRDNORM), writes = d->events & (POLLOUT | POLLWRNORM);
 
 	if (d->socket.listening)
 		return "accept on ";
-	if (is_write_end(d) && !writes)
+	if (!reads && !writes && d->events & POLLPRI)
+		return "read urgent data of ";
+	if (!writes && (!reads || is_write_end(d)))
 		return "see the end of ";
 	return reads && writes ? "read or write " : writes ? "write " : "read ";
 }
@@ -212,12 +214,44 @@ static void put_sum(const struct text *t, const struct trace_thread *const *memb
 		fputs(same ? " each" : " together", t->out);
 }
 
-static void put_few(const struct text *t, const struct descriptor_set *set)
+static void put_names_of_peers(const struct text *t, const char *words, const struct wait_peer *peers, uint32_t n, const struct snapshot *own, bool braces)
 {
+	fprintf(t->out, ", %s ", words);
+	if (n == 1 && peers[0].pid == own->pid) {
+		fputs("this process itself", t->out);
+		return;
+	}
+	for (uint32_t i = 0; i < n && i < MOST_PEERS; i++) {
+		fprintf(t->out, braces ? "%spid %d (" : "%spid %d ", i ? ", " : "", (int)peers[i].pid);
+		text_untrusted(t, peers[i].comm);
+		fputs(braces ? ")" : "", t->out);
+	}
+	fputs(n > MOST_PEERS ? ", …" : "", t->out);
+}
+
+/* One of a set, with who has its other end. */
+static void put_member(const struct text *t, const struct trace_thread *thread, const struct descriptor *d)
+{
+	fputs(word_for(d), t->out);
+	put_descriptor(t, d);
+	if (d->npeers)
+		put_names_of_peers(t, d->kind == DESCRIPTOR_SOCKET ? "at the other end" : is_write_end(d) ? "read by" : "written by", d->peers, d->npeers,
+				   thread->snap, false);
+}
+
+/* Of the only one it is told behind it: put_peers(). */
+static void put_few(const struct text *t, const struct trace_thread *thread)
+{
+	const struct descriptor_set *set = &thread->wait.on->set;
+
+	if (set->len == 1) {
+		fputs(word_for(&set->data[0]), t->out);
+		put_descriptor(t, &set->data[0]);
+		return;
+	}
 	for (uint32_t i = 0; i < set->len; i++) {
 		fputs(i ? ", or to " : "", t->out);
-		fputs(word_for(&set->data[i]), t->out);
-		put_descriptor(t, &set->data[i]);
+		put_member(t, thread, &set->data[i]);
 	}
 }
 
@@ -243,7 +277,7 @@ static void put_events(const struct text *t, const struct trace_thread *const *m
 	}
 	if (w->on.fd < 0 && !several && w->set.total <= FEW && w->set.len == w->set.total) {
 		fputs("to ", t->out);
-		put_few(t, &w->set);
+		put_few(t, members[0]);
 		return;
 	}
 	fputs(members[0]->wait.for_goroutines ? "on behalf of goroutines for events of " : "for events of ", t->out);
@@ -401,17 +435,7 @@ static void put_peers(const struct text *t, const struct trace_thread *const *me
 			return;
 	if (!w->npeers)
 		return;
-	fprintf(t->out, ", %s ", word_for_peers(w));
-	if (w->npeers == 1 && w->peers[0].pid == members[0]->snap->pid) {
-		fputs("this process itself", t->out);
-		return;
-	}
-	for (uint32_t i = 0; i < w->npeers && i < MOST_PEERS; i++) {
-		fprintf(t->out, w->kind == WAIT_FILE_LOCK ? "%spid %d (" : "%spid %d ", i ? ", " : "", (int)w->peers[i].pid);
-		text_untrusted(t, w->peers[i].comm);
-		fputs(w->kind == WAIT_FILE_LOCK ? ")" : "", t->out);
-	}
-	fputs(w->npeers > MOST_PEERS ? ", …" : "", t->out);
+	put_names_of_peers(t, word_for_peers(w), w->peers, w->npeers, members[0]->snap, w->kind == WAIT_FILE_LOCK);
 }
 
 void descriptor_put_peers(const struct text *t, const struct trace_thread *const *members, size_t count)
@@ -426,8 +450,8 @@ void descriptor_put_set(const struct text *t, const struct trace_thread *thread,
 	const struct descriptor_set *set = &thread->wait.on->set;
 
 	for (uint32_t i = 0; i < set->len; i++) {
-		fprintf(t->out, "%s%s", indent, word_for(&set->data[i]));
-		put_descriptor(t, &set->data[i]);
+		fputs(indent, t->out);
+		put_member(t, thread, &set->data[i]);
 		fputc('\n', t->out);
 	}
 	if (set->total > set->len)
@@ -466,6 +490,8 @@ static int compare_sets(const struct trace_thread *a, const struct trace_thread 
 	if (!order)
 		order = COMPARE(a->wait.for_goroutines, b->wait.for_goroutines);
 
+	if (!order && !few) /* of a pool some may have nobody to serve */
+		order = COMPARE(x->set.counts[DESCRIPTOR_SOCKET] > x->set.listeners, y->set.counts[DESCRIPTOR_SOCKET] > y->set.listeners);
 	if (!order && !few)
 		return COMPARE(x->on.kind, y->on.kind);
 	if (!order)

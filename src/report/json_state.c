@@ -22,7 +22,7 @@ static void put_key(struct json *j, const struct wait_state *s)
 void json_wait_state(struct json *j, const struct wait *w)
 {
 	const struct wait_state *s = &w->state;
-	const bool is_group = w->kind == WAIT_FROZEN || w->kind == WAIT_THROTTLED;
+	const bool is_group = w->kind == WAIT_FROZEN;
 
 	if (wait_is_on_descriptors(w->kind))
 		json_string(j, "medium", s->medium ? wait_kind_name(s->medium) : NULL);

@@ -179,7 +179,7 @@ static void put_children(const struct telling *l)
 {
 	const struct wait *w = l->wait;
 
-	fprintf(l->out, "any of its %" PRIu32 " children: ", w->state.children);
+	fprintf(l->out, "any of its %" PRIu32 " children%s: ", w->state.children, w->state.child_group ? " in a process group" : "");
 	for (uint32_t i = 0; i < w->npeers && i < MOST_CHILDREN; i++) {
 		fputs(i ? ", " : "", l->out);
 		put_peer(l, &w->peers[i], "");
@@ -201,7 +201,7 @@ static void put_child(const struct telling *l)
 	} else if (w->state.children > 1) {
 		put_children(l);
 	} else {
-		fputs(w->state.any_child ? "its only child, " : "its child ", l->out);
+		fputs(w->state.child_group ? "its only child in a process group, " : w->state.any_child ? "its only child, " : "its child ", l->out);
 		put_peer(l, &w->peers[0], "");
 		put_does(l, &w->peers[0]);
 	}
@@ -249,27 +249,20 @@ static void put_ended(const struct telling *l)
 
 /* Control groups and files */
 
-static void put_group(const struct telling *l, const char *what, const char *otherwise)
-{
-	if (!l->wait->state.place) {
-		fputs(otherwise, l->out);
-		return;
-	}
-	fputs(what, l->out);
-	text_untrusted(l->t, l->wait->state.place);
-}
-
 static void put_frozen(const struct telling *l)
 {
 	fputs(verb(l, "is frozen", "are frozen"), l->out);
-	put_group(l, " with control group ", " with its control group");
+	if (!l->wait->state.place) {
+		fprintf(l->out, " with %s control group", verb(l, "its", "their"));
+		return;
+	}
+	fputs(" with control group ", l->out);
+	text_untrusted(l->t, l->wait->state.place);
 }
 
 static void put_throttled(const struct telling *l)
 {
-	fprintf(l->out, "%s ready to run, but ", verb(l, "is", "are"));
-	put_group(l, "control group ", "its control group");
-	fputs(" has used up its CPU quota", l->out);
+	fprintf(l->out, "%s ready to run, but %s control group, or one above it, has used up its CPU quota", verb(l, "is", "are"), verb(l, "its", "their"));
 }
 
 /* " of /dev/vda1", where that says something. */

@@ -107,19 +107,52 @@ static const char *without_type(const char *symbol)
 static bool is_language(const struct frame *frame)
 {
 	static const char *const starts[] = {
-		"std::", "core::", "__gnu_cxx::", "runtime.", "runtime/", "internal/runtime/", "syscall.",
+		"std::", "core::", "__gnu_cxx::", "__gthread_", "__cxa_guard_", "runtime.", "runtime/", "internal/runtime/", "syscall.",
 	};
 
 	const char *symbol = without_type(frame->symbol);
 
 	/* what was inlined has a name without namespaces */
-	if (frame->file && (strstr(frame->file, "/include/c++/") || starts_with(frame->file, "/rustc/")))
+	if (frame->file && ((strstr(frame->file, "/include/") && strstr(frame->file, "/c++/")) || starts_with(frame->file, "/rustc/")))
 		return true;
 	symbol += *symbol == '<'; /* "<std::sync::mpsc::Receiver<T>>::recv" */
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
 		if (starts_with(symbol, starts[i]))
 			return true;
 	return false;
+}
+
+/* Of the C library's functions that wait, or that these call. */
+static bool is_c_wait(const char *symbol)
+{
+	static const char *const starts[] = {
+		"pthread_", "futex", "lll_", "do_futex_wait", "sem_", "new_sem_", "thrd_", "mtx_", "cnd_", "timedwait",
+	};
+	static const char *const names[] = {
+		"syscall", "clock_nanosleep", "nanosleep", "usleep", "sleep", "pause", "wait", "wait4", "waitpid", "waitid", "read", "write",
+		"readv", "writev", "recv", "recvfrom", "recvmsg", "send", "sendto", "sendmsg", "accept", "accept4", "connect", "poll", "ppoll",
+		"select", "pselect", "epoll_wait", "epoll_pwait", "open", "openat", "flock", "fcntl", "flockfile", "lockfile", "sigwait",
+		"sigwaitinfo", "sigtimedwait", "sigsuspend",
+	};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (starts_with(name_in_library(symbol), starts[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (name_is_library_function(symbol, names[i]))
+			return true;
+	return name_is_library_plumbing(symbol);
+}
+
+/* How many frames are of a C library that the program has linked in: only names tell, and only of those that wait. */
+static size_t count_linked_in(const struct stack *user)
+{
+	const struct module_info *own = user && user->len ? user->data[0].module : NULL;
+	size_t n = 0;
+
+	while (own && !is_c_library(own) && n < user->len && user->data[n].module == own && user->data[n].symbol && is_c_wait(user->data[n].symbol))
+		n++;
+	return n;
 }
 
 /* Where all of Go's threads are that wait: who calls these is the better answer. */
@@ -140,7 +173,7 @@ static bool is_go_stub(const char *symbol)
 static const struct frame *find_native(const struct stack *user, const struct frame **language,
 				       const struct frame **nameless)
 {
-	for (size_t i = 0; user && i < user->len; i++) {
+	for (size_t i = count_linked_in(user); user && i < user->len; i++) {
 		const struct frame *frame = &user->data[i];
 
 		if (frame->kind == FRAME_KIND_SIGNAL || (frame->module && is_c_library(frame->module)))

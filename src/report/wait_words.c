@@ -247,6 +247,8 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 		fputs(", held by readers, which it does not record", t->out);
 	} else if (w->holder == HOLDER_NONE) {
 		fputs(", which nobody holds just now", t->out);
+	} else if (w->holder == HOLDER_ENDED && !w->owner) {
+		fputs(", held by a thread that has ended", t->out);
 	} else if (w->holder == HOLDER_ENDED) {
 		fprintf(t->out, ", held by tid %d, which is no thread of the process%s", (int)w->owner, w->owner_lives ? "" : " any more");
 	} else if (wait_has_owner(w)) {

@@ -309,6 +309,10 @@ static void put_outsiders_name(const struct graph *g, const struct outsider *o, 
 		fputs("readers\nnot recorded\n", t->out);
 		return;
 	}
+	if (o->holder == HOLDER_ENDED && !o->tid) {
+		fputs("a thread\nhas ended\n", t->out);
+		return;
+	}
 	if (o->holder == HOLDER_ENDED) {
 		fprintf(t->out, "tid %d\n%s\n", (int)o->tid, o->lives ? "no thread of the process" : "has ended");
 		return;

@@ -24,6 +24,18 @@ static const char *keep_name(const struct variable_names *names, const struct va
 	return source ? arena_intern(names->arena, source) : name;
 }
 
+/* Memory of the program's own may lie right behind it. */
+static bool is_in_image(const struct image *image, uint64_t vaddr)
+{
+	for (size_t i = 0; i < image_nsegments(image); i++) {
+		const Elf64_Phdr *segment = image_segment(image, i);
+
+		if (segment->p_type == PT_LOAD && vaddr >= segment->p_vaddr && vaddr - segment->p_vaddr < segment->p_memsz)
+			return true;
+	}
+	return false;
+}
+
 /* Data has no module of its own: it lies as far from the code as in the file. */
 static void name_variable(struct variable_names *names, struct wait *w)
 {
@@ -37,6 +49,10 @@ static void name_variable(struct variable_names *names, struct wait *w)
 	do
 		module = modules_next(names->modules, &at, &entry, &bias);
 	while (module && strcmp(entry->path, w->path) != 0);
+	if (module && !is_in_image(module->image, address - bias)) {
+		w->path = NULL;
+		return;
+	}
 	if (!module || names->lookups++ >= MOST_LOOKUPS || !variable_find(module->image, address - bias, &variable))
 		return;
 	w->variable = keep_name(names, &variable);
@@ -59,6 +75,7 @@ void variable_names_find(struct modules *modules, bool demangles, struct trace *
 		if (!w->path)
 			continue;
 		if (last && is_same_place(last, w)) { /* many wait for the same, as a rule one after the other */
+			w->path = last->path;
 			w->variable = last->variable;
 			w->variable_offset = last->variable_offset;
 		} else {

@@ -9,6 +9,9 @@
 
 static const size_t NOBODY = SIZE_MAX;
 
+/* Threads of a healthy program wait for each other's locks for moments, and it may just have let go of one in a way that cannot be seen. */
+static const int64_t LONG_FOR_INFERRED = INT64_C(1000000000); /* ns */
+
 /* How much a wait has to be proved for. */
 enum proof {
 	PROVED_AT_INSTANT,  /* of locks in memory: at the instant of the snapshot */
@@ -40,6 +43,7 @@ struct graph {
 	VEC(size_t) open; /* in the order in which they were met */
 	enum proof proof;
 	bool trusts_inferred;  /* who seems to have a lock that does not record it is taken to have it */
+	bool without_strangers; /* as if nobody else could end a wait than those who are known: not all processes could be looked at */
 	bool without_handlers; /* as if there were no signal handlers, but for those of event loops: see may_be_interrupted() */
 	size_t met;
 };
@@ -140,6 +144,12 @@ static bool is_owned(const struct graph *g, const struct wait *w)
 	return w->holder == HOLDER_THREAD || (w->holder == HOLDER_INFERRED && g->trusts_inferred);
 }
 
+/* Not of a fifo, which anybody may open, nor of what is not known to be what is waited for. */
+static bool may_have_strangers(const struct wait *w)
+{
+	return w->on && w->on->on.kind != DESCRIPTOR_FIFO && !w->on->guessed;
+}
+
 /* All that could end its wait is among the processes that were looked at. */
 static bool has_all_peers(const struct graph *g, const struct trace_thread *t)
 {
@@ -151,7 +161,7 @@ static bool has_all_peers(const struct graph *g, const struct trace_thread *t)
 		if (peer == NOBODY || (g->proof != UNPROVED && !is_of_one_look(t->snap, g->traces[peer - g->threads.len]->snap)))
 			return false;
 	}
-	return w->npeers && w->peers_known && !has_helpers(t);
+	return w->npeers && (w->peers_known || (g->without_strangers && may_have_strangers(w))) && !has_helpers(t);
 }
 
 /* A socket may have a time limit of its own for those who read and write it (SO_RCVTIMEO). */
@@ -197,9 +207,11 @@ static bool is_bound_process(const struct graph *g, size_t trace)
 	return !g->traces[trace]->snap->partial && (g->without_handlers || !may_run_handler(g, trace));
 }
 
-static bool is_proved(const struct graph *g, const struct wait *w)
+static bool is_proved(const struct graph *g, const struct trace_thread *t)
 {
-	return w->certain || (w->holder == HOLDER_INFERRED && is_owned(g, w));
+	const int64_t blocked = t->thread->off_cpu_ns;
+
+	return t->wait.certain || (t->wait.holder == HOLDER_INFERRED && is_owned(g, &t->wait) && (blocked < 0 || blocked >= LONG_FOR_INFERRED));
 }
 
 /* It goes on only if one goes on that it points at. */
@@ -211,7 +223,7 @@ static bool is_bound(const struct graph *g, size_t v)
 		return is_bound_process(g, v - g->threads.len);
 	if (has_ended(t))
 		return true;
-	if (t->wait.timed || (g->proof != UNPROVED && (!is_proved(g, &t->wait) || may_time_out(g, &t->wait))))
+	if (t->wait.timed || (g->proof != UNPROVED && (!is_proved(g, t) || may_time_out(g, &t->wait))))
 		return false;
 	if ((g->proof == PROVED_UNTIL_LATER || g->proof == PROVED_BUT_LIMITS) && !t->thread->still_besides)
 		return false;
@@ -418,17 +430,19 @@ static bool find_unproved(struct graph *g, struct deadlocks *out)
 	return ok;
 }
 
-/* Those that only signal handlers can help; circles of locks alone are proved without a look behind the snapshot. */
-static bool find_without_handlers(struct graph *g, struct deadlocks *out)
+/* As if something were not there that may help those who wait. Circles of locks alone are proved without a look behind the snapshot. */
+static bool find_without(struct graph *g, bool *what, enum deadlock_doubt doubt, struct deadlocks *out)
 {
 	struct deadlocks locks = {0}, others = {0};
-	bool ok;
+	bool ok = true;
 
-	g->without_handlers = true;
+	if (out->maybe_more)
+		return true;
+	*what = true;
 	ok = search(g, PROVED_AT_INSTANT, &locks) && search(g, PROVED_BUT_LIMITS, &others);
 	if (ok && (has_new(&locks, out) || has_new(&others, out))) {
 		out->maybe_more = true;
-		out->doubt = DOUBT_HANDLERS;
+		out->doubt = doubt;
 	}
 	deadlocks_deinit(&locks);
 	deadlocks_deinit(&others);
@@ -438,10 +452,9 @@ static bool find_without_handlers(struct graph *g, struct deadlocks *out)
 bool deadlocks_find(const struct trace *const *traces, size_t n, struct deadlocks *out)
 {
 	struct graph g = {.traces = traces, .n = n};
-	bool ok = add_all(&g) && find_proved(&g, out) && find_likely(&g, out) && find_unproved(&g, out);
+	const bool ok = add_all(&g) && find_proved(&g, out) && find_likely(&g, out) && find_unproved(&g, out) &&
+			find_without(&g, &g.without_handlers, DOUBT_HANDLERS, out) && find_without(&g, &g.without_strangers, DOUBT_STRANGERS, out);
 
-	if (ok && !out->maybe_more)
-		ok = find_without_handlers(&g, out);
 	deinit(&g);
 	return ok;
 }

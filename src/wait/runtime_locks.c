@@ -111,5 +111,7 @@ bool runtime_lock_by_frames(const struct trace_thread *t, struct wait *w)
 		return false;
 	*w = in_futex(t);
 	w->kind = kind;
+	if (kind == WAIT_TIME) /* whatever it uses for that */
+		*w = (struct wait){.kind = kind, .timed = w->timed, .certain = t->thread->still != STILL_NEVER && !t->thread->woken};
 	return true;
 }

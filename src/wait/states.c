@@ -179,9 +179,7 @@ static bool set_ready(struct trace_thread *t)
 	if (!thread_is_ready(t->thread))
 		return false;
 	set_kind(t, facts->throttled ? WAIT_THROTTLED : WAIT_CPU, t->thread->still != STILL_NEVER);
-	if (facts->throttled) {
-		t->wait.state.place = t->snap->container.cgroup;
-	} else if (facts->ahead.comm) {
+	if (!facts->throttled && facts->ahead.comm) {
 		t->wait.peers = &facts->ahead;
 		t->wait.npeers = 1;
 	}
@@ -306,26 +304,31 @@ bool state_wait_by_kernel(struct trace_thread *t, struct kernel_wait *last)
 }
 
 /* Which of its children a thread waits for was seen when they were gathered. */
-static void set_child(struct trace_thread *t, bool any)
+static void set_child(struct trace_thread *t, bool any, bool in_group)
 {
 	const struct thread_facts *facts = &t->thread->facts;
 
 	set_kind(t, WAIT_CHILD, is_certain(t->thread, true) && facts->has_children);
 	set_peers(t);
 	t->wait.state.any_child = any;
+	t->wait.state.child_group = in_group;
 	t->wait.state.children = facts->total;
 	t->wait.state.children_known = facts->has_children;
-	t->wait.peers_known = facts->has_children && facts->nothers == facts->total;
+	t->wait.peers_known = facts->has_children && facts->nothers == facts->total && !in_group;
 }
 
 static void set_wait4(struct trace_thread *t, struct mem *mem)
 {
-	set_child(t, (int32_t)t->thread->syscall.args[0] <= 0);
+	const int32_t which = (int32_t)t->thread->syscall.args[0];
+
+	set_child(t, which <= 0, which <= 0 && which != -1);
 }
 
 static void set_waitid(struct trace_thread *t, struct mem *mem)
 {
-	set_child(t, t->thread->syscall.args[0] == P_ALL || t->thread->syscall.args[0] == P_PGID);
+	const uint64_t type = t->thread->syscall.args[0];
+
+	set_child(t, type == P_ALL || type == P_PGID, type == P_PGID);
 }
 
 /* State D is what else there would be in the kernel's stack; but the kernel may be short of memory for a child of any kind. */

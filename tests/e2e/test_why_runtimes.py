@@ -11,6 +11,7 @@ from harness import ROOT, TIMEOUT, native, rounds, run, until, wait_until
 from javas import JAVA
 from pythons import CHOSEN
 
+LONG = 1000  # ms that a thread has to wait for a lock of an inferred owner before that counts
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "60"))  # at a program with many locks
 
 
@@ -114,6 +115,22 @@ def test_java_owner(java, source, what):
     assert doc["deadlocks"] == []
     if what == "recursive":
         assert found["count"] in (3, 1)  # where locks are not part of the monitor, these count
+
+
+def test_java_owner_that_has_ended(java):
+    t = java("ended", main="JavaLocks")
+    found = wait_of(why(t, settled=kind_is("waiter", "java_lock", holder="ended")), "waiter")
+    assert (found["owner_tid"], found["type"], found["certain"]) == (None, NONFAIR, False)
+    said(lambda r: re.search(r" waiter waits for lock .*, held by a thread that has ended$", r.out, re.M), "why", t.pid)
+    assert "has ended" in run("why", "--dot", t.pid).out
+
+
+def test_java_sleep(java, source):
+    """What it uses to wait for that long is of no interest."""
+    t = java("sleep", main="JavaLocks")
+    found = wait_of(why(t, source, settled=kind_is("waiter", "time", timed=True)), "waiter")
+    assert (found["address"], found["holder"]) == (None, "not_recorded")
+    said(lambda r: re.search(r" waiter sleeps, .* left$", r.out, re.M), "why", source, t.pid)
 
 
 JAVA_OWNERLESS = {
@@ -359,8 +376,9 @@ def test_python_main_thread(python, what):
     known = {"kind": "python_lock", "holder": "inferred"} if "blocks" in what else {"kind": "python_rlock", "certain": True}
 
     def both(doc):
-        waits = [th["waits_for"] for th in doc["threads"] if th["name"] == "ring-0" or th["tid"] == t.pid]
-        return len(waits) == 2 and all(wait and known.items() <= wait.items() for wait in waits)
+        both = [th for th in doc["threads"] if th["name"] == "ring-0" or th["tid"] == t.pid]
+        blocked = all(th["waits_for"] and known.items() <= th["waits_for"].items() for th in both)
+        return len(both) == 2 and blocked and ("blocks" not in what or all(th["off_cpu_ms"] > LONG for th in both))
 
     doc = why(t, settled=both)
     ring = [{t.pid, tid_of(doc, "ring-0")}] if what.endswith("main") else []

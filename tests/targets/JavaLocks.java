@@ -110,6 +110,13 @@ public class JavaLocks {
         case "timed":
             pair(() -> take(lock), () -> lock.tryLock(1, TIMEUNIT));
             break;
+        case "ended":
+            start("holder", lock::lock).join();
+            start("waiter", lock::lock);
+            break;
+        case "sleep":
+            start("waiter", () -> Thread.sleep(TIMEUNIT.toMillis(1)));
+            break;
         case "write":
             pair(() -> { both.writeLock().lock(); keep(); }, () -> both.writeLock().lock());
             break;

@@ -36,7 +36,7 @@ static void init(struct world *w, unsigned nthreads)
 		w->traces[p].threads.len = nthreads;
 		w->all[p] = &w->traces[p];
 		for (unsigned t = 0; t < nthreads; t++) {
-			w->threads[p][t] = (struct snap_thread){.tid = pid_of(p) + (pid_t)t, .state = 'S', .still_besides = true};
+			w->threads[p][t] = (struct snap_thread){.tid = pid_of(p) + (pid_t)t, .state = 'S', .still_besides = true, .off_cpu_ns = -1};
 			w->traced[p][t] = (struct trace_thread){.snap = &w->snaps[p], .thread = &w->threads[p][t]};
 		}
 	}
@@ -417,6 +417,32 @@ static void test_many_that_poll(void **state)
 	free(traced);
 }
 
+/* Somebody else may have the other end, who could not be looked at. */
+static void test_strangers(void **state)
+{
+	struct snap_wait reads = {.kind = WAIT_READ, .on = {.kind = DESCRIPTOR_PIPE}};
+	struct world w;
+
+	init(&w, 1);
+	wants_one_of(&w, 0, 0, ONE_OF(1));
+	wants_one_of(&w, 1, 0, ONE_OF(0));
+	w.traced[0][0].wait.kind = WAIT_READ;
+	w.traced[0][0].wait.on = &reads;
+	w.traced[0][0].wait.peers_known = false;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(w.found.maybe_more && w.found.doubt == DOUBT_STRANGERS);
+	assert_int_equal(find(&w, 1)->len, 0); /* the other one was not given */
+	assert_false(w.found.maybe_more);
+	reads.on.kind = DESCRIPTOR_FIFO; /* which anybody may open */
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_false(w.found.maybe_more);
+	reads.on.kind = DESCRIPTOR_PIPE;
+	reads.guessed = true;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_false(w.found.maybe_more);
+	deadlocks_deinit(&w.found);
+}
+
 /* Who has a lock was inferred: likely, unless all else is proved, and then it is told behind what is. */
 static void test_likely(void **state)
 {
@@ -436,6 +462,11 @@ static void test_likely(void **state)
 	assert_int_equal(find(&w, 1)->len, 0);
 	assert_false(w.found.maybe_more);
 	w.traced[0][0].wait.timed = false;
+	w.threads[0][0].off_cpu_ns = 3000000; /* for a moment, as in healthy programs */
+	assert_int_equal(find(&w, 1)->len, 0);
+	assert_true(w.found.maybe_more && w.found.doubt == DOUBT_UNPROVED);
+	w.threads[0][0].off_cpu_ns = INT64_C(3000000000);
+	assert_int_equal(find(&w, 1)->len, 1);
 	w.traced[0][0].wait.kind = WAIT_PYTHON_LOCK; /* of the main thread, which runs handlers meanwhile */
 	w.threads[0][0].facts.has_async_handler = true;
 	assert_int_equal(find(&w, 1)->len, 0);
@@ -490,7 +521,7 @@ int main(void)
 		cmocka_unit_test(test_sockets), cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_many_that_poll), cmocka_unit_test(test_handler_in_a_lock),
 		cmocka_unit_test(test_handler_of_python), cmocka_unit_test(test_idle_pair), cmocka_unit_test(test_likely),
-		cmocka_unit_test(test_likely_by_processes),
+		cmocka_unit_test(test_likely_by_processes), cmocka_unit_test(test_strangers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

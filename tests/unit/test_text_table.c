@@ -21,6 +21,38 @@ static void test_outside_of_the_c_library(void **state)
 	assert_null(where(NULL, NULL));
 }
 
+/* Where the C library is part of the program, its functions are known by their names, and innermost only. */
+static void test_static_program(void **state)
+{
+	static const struct module_info program = {.path = "/srv/server"};
+	const struct stack lock = SAMPLE_STACK({.symbol = "__lll_lock_wait", .module = &program}, {.symbol = "__pthread_mutex_lock", .module = &program},
+					       {.symbol = "update", .module = &program}, {.symbol = "read", .module = &program});
+	const struct stack sleep = SAMPLE_STACK({.symbol = "clock_nanosleep", .module = &program}, {.symbol = "__nanosleep", .module = &program},
+						{.symbol = "sleep", .module = &program}, {.symbol = "sleeper", .module = &program});
+	const struct stack nothing = SAMPLE_STACK({.symbol = "pause", .module = &program}, {.symbol = "_start", .module = &program});
+
+	assert_string_equal(where(&lock, NULL), "update");
+	assert_string_equal(where(&sleep, NULL), "sleeper");
+	assert_string_equal(where(&nothing, NULL), "pause");
+}
+
+/* What C++ brings: in headers, with and without debug info, and below its library. */
+static void test_cxx(void **state)
+{
+	static const struct module_info program = {.path = "/srv/server"}, cxx = {.path = "/usr/lib/libstdc++.so.6"};
+	const struct stack lock = SAMPLE_STACK(
+		{.symbol = "__gthread_mutex_lock", .module = &program, .file = "/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"},
+		{.symbol = "lock", .module = &program, .file = "/usr/include/c++/12/bits/std_mutex.h"}, {.symbol = "Cache::get", .module = &program});
+	const struct stack bare = SAMPLE_STACK({.symbol = "__gthread_mutex_lock(pthread_mutex_t*)", .module = &program},
+					       {.symbol = "std::mutex::lock()", .module = &program}, {.symbol = "Cache::get()", .module = &program});
+	const struct stack guard = SAMPLE_STACK({.symbol = "syscall", .module = &sample_libc}, {.symbol = "__cxa_guard_acquire", .module = &cxx},
+						{.symbol = "Slow::instance()", .module = &program});
+
+	assert_string_equal(where(&lock, NULL), "Cache::get");
+	assert_string_equal(where(&bare, NULL), "Cache::get()");
+	assert_string_equal(where(&guard, NULL), "Slow::instance()");
+}
+
 static void test_names_before_places(void **state)
 {
 	static const struct module_info jemalloc = {.path = "/usr/lib/libjemalloc.so.2"}, musl = {.path = "/lib/ld-musl-x86_64.so.1"};
@@ -142,6 +174,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outside_of_the_c_library),
+		cmocka_unit_test(test_static_program),
+		cmocka_unit_test(test_cxx),
 		cmocka_unit_test(test_names_before_places),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_waits_of_libraries),

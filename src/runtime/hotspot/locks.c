@@ -191,6 +191,17 @@ static bool is_read(const struct java_threads *t, uint64_t lock, uint64_t class)
 	return false;
 }
 
+/* A Thread that has no thread of the system; but virtual ones never have. */
+static bool has_ended(const struct java_threads *t, uint64_t object)
+{
+	uint64_t class, thread;
+	struct symbol_text name;
+
+	return class_of(t, object, &class) && extends_thread(t, class) && pages_read_word(t->pages, object + t->shape.eetop, &thread) && !thread &&
+	       java_class_name(t->layout, t->pages, class, &name) && !begins(&name, "java/lang/VirtualThread") &&
+	       !begins(&name, "java/lang/ThreadBuilders$");
+}
+
 /* A lock that has an owner at times says who that is. */
 static void read_lock(const struct java_threads *t, uint64_t lock, uint64_t class, struct java_wait *out)
 {
@@ -204,7 +215,7 @@ static void read_lock(const struct java_threads *t, uint64_t lock, uint64_t clas
 	if (reference(t, lock + offset, &owner)) {
 		out->kind = WAIT_JAVA_LOCK;
 		out->thread = thread_of(t, owner);
-		out->owner = out->thread ? JAVA_OWNER_THREAD : JAVA_OWNER_UNKNOWN;
+		out->owner = out->thread ? JAVA_OWNER_THREAD : has_ended(t, owner) ? JAVA_OWNER_ENDED : JAVA_OWNER_UNKNOWN;
 	} else if (is_rwlock || begins(&out->type, "java/util/concurrent/locks/ReentrantLock$")) {
 		out->kind = WAIT_JAVA_LOCK;
 		out->owner = is_rwlock && is_read(t, lock, class) ? JAVA_OWNER_READERS : JAVA_OWNER_NOBODY;

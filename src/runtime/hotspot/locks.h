@@ -17,6 +17,7 @@ enum java_owner {
 	JAVA_OWNER_UNKNOWN,
 	JAVA_OWNER_THREAD,
 	JAVA_OWNER_READERS,
+	JAVA_OWNER_ENDED,
 };
 
 struct java_wait {

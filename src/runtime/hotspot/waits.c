@@ -66,6 +66,7 @@ void java_waits_tell(const struct java_threads *threads, const struct snapshot *
 		[JAVA_OWNER_UNKNOWN] = HOLDER_NOT_RECORDED,
 		[JAVA_OWNER_THREAD] = HOLDER_THREAD,
 		[JAVA_OWNER_READERS] = HOLDER_READERS,
+		[JAVA_OWNER_ENDED] = HOLDER_ENDED,
 	};
 	const struct java_thread *own = may_wait(snap, thread) ? java_waits_thread(threads, snap, thread) : NULL;
 	struct java_wait wait = {0};
