@@ -16,7 +16,7 @@ static const char *const objects[WAIT_KIND_COUNT] = {
 	[WAIT_CONDITION] = "condition variable",
 	[WAIT_SEMAPHORE] = "semaphore",
 	[WAIT_BARRIER] = "others to come to barrier",
-	[WAIT_ONCE] = "an initialization by another thread, at",
+	[WAIT_ONCE] = "an initialization, at",
 	[WAIT_STREAM] = "the lock of a stream, at",
 	[WAIT_FUTURE] = "the result of a future, at",
 	[WAIT_PARKED] = "another thread to unpark it, at",
@@ -243,6 +243,8 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 			fprintf(t->out, "%s%s", not_looked_at, give_it);
 	} else if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind)) {
 		fputs(", which does not record who holds it", t->out);
+	} else if (w->holder == HOLDER_NOT_RECORDED && w->kind == WAIT_ONCE) {
+		fputs(", which does not record who does it", t->out);
 	} else if (w->holder == HOLDER_READERS) {
 		fputs(", held by readers, which it does not record", t->out);
 	} else if (w->holder == HOLDER_NONE) {

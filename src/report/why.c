@@ -61,13 +61,32 @@ static const char *place_of(const struct trace_thread *t)
 	return frame && frame->symbol ? frame->symbol : "";
 }
 
-/* What they wait for is an object in memory that does not tell who has it: there is no chain behind it. */
-static bool may_be_alike(const struct why_groups *groups, const struct why_group *group)
+/* Which groups may be made one. */
+struct likeness {
+	const struct why_groups *groups;
+	const struct trace *const *traces;
+	size_t ntraces;
+	const struct deadlocks *deadlocks;
+	bool folds;
+};
+
+/* An owner whose part in all of this is told anyway, or who is not known, makes a group one of its own. */
+static bool has_ordinary_owner(const struct likeness *l, const struct wait *w)
 {
-	const struct trace_thread *const *members = (const struct trace_thread *const *)groups->members + group->first;
+	const struct trace_thread *owner = wait_find_owner(w, l->traces, l->ntraces);
+
+	return owner && !deadlocks_with(l->deadlocks, owner);
+}
+
+/* What they wait for is an object in memory that does not tell who has it: there is no chain behind it. Or, to be folded, one that does. */
+static bool may_be_alike(const struct likeness *l, const struct why_group *group)
+{
+	const struct trace_thread *const *members = (const struct trace_thread *const *)l->groups->members + group->first;
 	const struct wait *w = &members[0]->wait;
 
-	if (!w->kind || wait_is_on_descriptors(w->kind) || wait_is_state(w) || w->holder != HOLDER_NOT_RECORDED || (!w->address && !w->word))
+	if (!w->kind || wait_is_on_descriptors(w->kind) || wait_is_state(w) || (!w->address && !w->word))
+		return false;
+	if (w->holder != HOLDER_NOT_RECORDED && !(l->folds && has_ordinary_owner(l, w)))
 		return false;
 	for (size_t i = 1; i < group->count; i++)
 		if (strcmp(place_of(members[0]), place_of(members[i])) != 0)
@@ -75,10 +94,31 @@ static bool may_be_alike(const struct why_groups *groups, const struct why_group
 	return true;
 }
 
-static int compare_alike(const struct why_groups *groups, const struct why_group *a, const struct why_group *b)
+/* What the owners do, and where. */
+static int compare_owners(const struct likeness *l, const struct wait *a, const struct wait *b)
 {
-	const struct trace_thread *x = groups->members[a->first], *y = groups->members[b->first];
+	const struct trace_thread *x = wait_find_owner(a, l->traces, l->ntraces), *y = wait_find_owner(b, l->traces, l->ntraces);
+	int order = COMPARE(x != NULL, y != NULL);
+
+	if (order || !x)
+		return order;
+	order = COMPARE(x->wait.kind, y->wait.kind);
+	if (!order)
+		order = COMPARE(x->thread->state, y->thread->state);
+	return order ? order : strcmp(place_of(x), place_of(y));
+}
+
+static int compare_alike(const struct likeness *l, const struct why_group *a, const struct why_group *b)
+{
+	const struct trace_thread *x = l->groups->members[a->first], *y = l->groups->members[b->first];
 	int order = COMPARE(x->wait.kind, y->wait.kind);
+
+	if (!order)
+		order = COMPARE(x->wait.holder, y->wait.holder);
+	if (!order)
+		order = COMPARE(a->chain, b->chain);
+	if (!order)
+		order = compare_owners(l, &x->wait, &y->wait);
 
 	if (!order)
 		order = COMPARE(x->snap->pid, y->snap->pid);
@@ -89,9 +129,9 @@ static int compare_alike(const struct why_groups *groups, const struct why_group
 
 static int compare_alike_at(const void *a, const void *b, void *arg)
 {
-	const struct why_groups *groups = arg;
+	const struct likeness *l = arg;
 	const size_t x = *(const size_t *)a, y = *(const size_t *)b;
-	int order = compare_alike(groups, &groups->data[x], &groups->data[y]);
+	int order = compare_alike(l, &l->groups->data[x], &l->groups->data[y]);
 
 	return order ? order : COMPARE(x, y);
 }
@@ -124,7 +164,7 @@ static void drop_empty(struct why_groups *groups)
 }
 
 /* A pool may have a condition variable, or a semaphore, for each of its threads. */
-static bool join_alike(struct why_groups *groups)
+static bool join_alike(struct why_groups *groups, struct likeness *l)
 {
 	_cleanup_free_ size_t *which = calloc(groups->len + 1, sizeof(*which));
 	const struct trace_thread **members = malloc((2 * groups->n + 1) * sizeof(*members)); /* as they were, and behind them those joined */
@@ -135,12 +175,12 @@ static bool join_alike(struct why_groups *groups)
 		return false;
 	}
 	for (size_t i = 0; i < groups->len; i++)
-		if (may_be_alike(groups, &groups->data[i]))
+		if (may_be_alike(l, &groups->data[i]))
 			which[n++] = i;
-	qsort_r(which, n, sizeof(*which), compare_alike_at, groups);
+	qsort_r(which, n, sizeof(*which), compare_alike_at, l);
 	memcpy(members, groups->members, groups->n * sizeof(*members));
 	for (size_t i = 0, next; i < n; i = next) {
-		for (next = i + 1; next < n && compare_alike(groups, &groups->data[which[i]], &groups->data[which[next]]) == 0; next++)
+		for (next = i + 1; next < n && compare_alike(l, &groups->data[which[i]], &groups->data[which[next]]) == 0; next++)
 			;
 		if (next - i >= MANY_ALIKE)
 			join(groups, which + i, next - i, members, &nmembers);
@@ -151,8 +191,9 @@ static bool join_alike(struct why_groups *groups)
 	return true;
 }
 
-bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks)
+bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks, bool folds)
 {
+	struct likeness likeness = {.groups = groups, .traces = traces, .ntraces = ntraces, .deadlocks = deadlocks, .folds = folds};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ntraces; i++)
@@ -175,7 +216,7 @@ bool why_groups_init(struct why_groups *groups, const struct trace *const *trace
 		if (!vec_push(groups, group))
 			return false;
 	}
-	if (!join_alike(groups))
+	if (!join_alike(groups, &likeness))
 		return false;
 	if (groups->len)
 		qsort(groups->data, groups->len, sizeof(*groups->data), compare_groups);

@@ -21,8 +21,11 @@ struct why_groups {
 	size_t n;
 };
 
-/* False when memory is exhausted. */
-bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks);
+/*
+ * `folds`: also those are one group that wait in the same place for locks of which each has another owner, if these owners do the same: buckets of a
+ * hash table, accounts … False when memory is exhausted.
+ */
+bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks, bool folds);
 void why_groups_deinit(struct why_groups *groups);
 
 /* What nobody sees, because of the languages that the programs are written in; NULL: there is nothing to say. */

@@ -147,7 +147,7 @@ static bool add_nodes(struct graph *g)
 {
 	_cleanup_(why_groups_deinit) struct why_groups groups = {0};
 
-	if (!find_owners(g) || !why_groups_init(&groups, g->traces, g->n, g->deadlocks))
+	if (!find_owners(g) || !why_groups_init(&groups, g->traces, g->n, g->deadlocks, false))
 		return false;
 	for (size_t i = 0; i < g->deadlocks->len; i++)
 		for (size_t k = 0; k < g->deadlocks->data[i].len; k++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/report.h"
 
+#include "base/cleanup.h"
+
 #include "report/json_deadlock.h"
 #include "report/json_wait.h"
 #include "report/json_writer.h"
@@ -55,6 +57,25 @@ static void put_thread(struct json *j, const struct trace_thread *t)
 	json_object_end(j);
 }
 
+/* What is to be said of several processes is said once. */
+static void put_notes(struct json *j, const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks)
+{
+	_cleanup_(notes_deinit) struct notes all = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		notes_add_all(&all, &traces[i]->snap->notes);
+		notes_add_all(&all, &traces[i]->notes);
+	}
+	if (why_limits(traces, n))
+		notes_add(&all, "%s", why_limits(traces, n));
+	if (deadlocks_doubt(deadlocks))
+		notes_add(&all, "%s", deadlocks_doubt(deadlocks));
+	json_array(j, "notes");
+	for (size_t i = 0; i < all.len; i++)
+		json_string(j, NULL, all.data[i]);
+	json_array_end(j);
+}
+
 int report_why_json(const struct trace *const *traces, size_t n, const struct deadlocks *deadlocks, const struct report_options *options,
 		    FILE *out)
 {
@@ -74,16 +95,7 @@ int report_why_json(const struct trace *const *traces, size_t n, const struct de
 		for (size_t k = 0; k < traces[i]->threads.len; k++)
 			put_thread(&j, &traces[i]->threads.data[k]);
 	json_array_end(&j);
-	json_array(&j, "notes");
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < traces[i]->snap->notes.len; k++)
-			json_string(&j, NULL, traces[i]->snap->notes.data[k]);
-		for (size_t k = 0; k < traces[i]->notes.len; k++)
-			json_string(&j, NULL, traces[i]->notes.data[k]);
-	}
-	if (why_limits(traces, n))
-		json_string(&j, NULL, why_limits(traces, n));
-	json_array_end(&j);
+	put_notes(&j, traces, n, deadlocks);
 	json_object_end(&j);
 	fputc('\n', out);
 	return report_flush(out);

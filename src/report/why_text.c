@@ -68,15 +68,33 @@ void why_put_doing(const struct why_report *r, const struct trace_thread *const 
 	}
 }
 
-bool why_put_others(const struct text *text, const struct trace_thread *const *members, size_t count)
+static size_t count_others(const struct trace_thread *const *members, size_t count)
 {
 	size_t others = 0;
 
 	for (size_t i = 1; i < count; i++)
 		others += wait_compare(members[i - 1], members[i]) != 0;
+	return others;
+}
+
+void why_put_others(const struct text *text, const struct trace_thread *const *members, size_t count)
+{
+	const size_t others = count_others(members, count);
+
 	if (others)
 		fprintf(text->out, " and %zu other%s like it", others, others == 1 ? "" : "s");
-	return others;
+}
+
+void why_put_chain_or_others(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+{
+	const size_t others = count_others(members, count);
+
+	if (!others || wait_has_owner(&members[0]->wait))
+		why_put_chain(r, members, others ? 1 : count);
+	if (others && wait_has_owner(&members[0]->wait))
+		fprintf(r->text.out, "; and for %zu other%s held in the same way", others, others == 1 ? "" : "s");
+	else
+		why_put_others(&r->text, members, count);
 }
 
 /* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
@@ -234,8 +252,8 @@ static void put_group(const struct why_report *r, const struct why_groups *group
 		fprintf(r->text.out, "%zu threads", group->count);
 	fputc(' ', r->text.out);
 	why_put_doing(r, members, group->count);
-	if (members[0]->wait.kind && !why_put_others(&r->text, members, group->count))
-		why_put_chain(r, members, group->count);
+	if (members[0]->wait.kind)
+		why_put_chain_or_others(r, members, group->count);
 	fputc('\n', r->text.out);
 	if (r->options->verbose)
 		put_sets(r, members, group->count);
@@ -252,7 +270,7 @@ int report_why_text(const struct trace *const *traces, size_t n, const struct de
 	const struct why_report r = {.text = {.out = out, .color = options->color}, .options = options, .traces = traces, .n = n, .deadlocks = deadlocks};
 	_cleanup_(why_groups_deinit) struct why_groups groups = {0};
 
-	if (!why_groups_init(&groups, traces, n, deadlocks))
+	if (!why_groups_init(&groups, traces, n, deadlocks, !options->verbose))
 		return -ENOMEM;
 	report_begin();
 	text_summary(&r.text, options, traces, n);

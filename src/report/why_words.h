@@ -22,11 +22,14 @@ void why_put_thread(const struct why_report *r, const struct trace_thread *t);
 /* "waits for …", "runs", "is in read(fd=7)": what threads do that wait for the same. */
 void why_put_doing(const struct why_report *r, const struct trace_thread *const *members, size_t count);
 
-/* " and 3 others like it": how many other things they wait for, of which those that wait for the same are neighbours. False: for none. */
-bool why_put_others(const struct text *text, const struct trace_thread *const *members, size_t count);
+/* " and 3 others like it": how many other things they wait for, of which those that wait for the same are neighbours. Nothing, if for none. */
+void why_put_others(const struct text *text, const struct trace_thread *const *members, size_t count);
 
 /* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
 void why_put_chain(const struct why_report *r, const struct trace_thread *const *members, size_t count);
+
+/* The chain, unless they wait for several things that have no owners; and how many these are. Of several with owners the first one's chain is told. */
+void why_put_chain_or_others(const struct why_report *r, const struct trace_thread *const *members, size_t count);
 
 /* "DEADLOCK: 2 threads wait for each other" */
 void why_put_headline(const struct text *text, const struct deadlock *d);

@@ -402,6 +402,14 @@ def test_python_threads_that_wait_for_the_same(python):
     said(lambda r: re.search(r"^5 threads wait for an item of a queue$", r.out, re.M), "why", t.pid)
 
 
+def test_python_threads_that_wait_for_locks_of_a_table(python):
+    """The first lock stands for all that are held by somebody who does the same; -v shows each."""
+    t = python("locks.py", "buckets")
+    held = r"wait for RLock 0x\w+, held by tid \d+ holder, which sleeps, .* left"
+    said(lambda r: re.search(rf"^12 threads {held}; and for 5 others held in the same way$", r.out, re.M), "why", t.pid)
+    said(lambda r: len(re.findall(rf"^2 threads {held}$", r.out, re.M)) == 6, "why", "-v", t.pid)
+
+
 @pytest.mark.parametrize("what", ["abba", "gil-mutex", "join-ring", "abba-blocks"])
 def test_python_saved(python, tmp_path, what):
     t = python("locks.py", what)

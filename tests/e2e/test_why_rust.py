@@ -35,7 +35,7 @@ WORDS = {
     "mutex": r"mutex \S*GLOBAL_MUTEX 0x[0-9a-f]+ \(\S+\), which does not record who holds it",
     "read": r"the right to read under lock \S*GLOBAL_RWLOCK 0x[0-9a-f]+ \(\S+\), which does not record who holds it",
     "write": r"the right to write under lock \S*GLOBAL_RWLOCK 0x[0-9a-f]+ \(\S+\), which does not record who holds it",
-    "once": r"an initialization by another thread, at .*0x[0-9a-f]+.*",
+    "once": r"an initialization, at .*0x[0-9a-f]+.*, which does not record who does it",
     "park-timed": r"another thread to unpark it, at 0x[0-9a-f]+, for another 1 d 03 h at most",
     "receive": "a message of a channel",
     "send": "room in a channel",

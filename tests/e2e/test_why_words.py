@@ -29,7 +29,7 @@ C = {
     "condition": rf"condition variable (\S+ )?{PLACE}$",
     "semaphore": rf"semaphore (\S+ )?{PLACE}$",
     "barrier": rf"others to come to barrier (\S+ )?{PLACE}$",
-    "once": rf"an initialization by another thread, at (\S+ )?{PLACE}$",
+    "once": rf"an initialization, at (\S+ )?{PLACE}, which does not record who does it$",
 }
 MUSL = {
     "mutex": f"mutex global_mutex {PLACE}{UNRECORDED}$",
@@ -45,7 +45,7 @@ CXX = {
     "condition": f"condition variable global_condition {PLACE}$",
     "future": f"the result of a future, at {PLACE}$",
     "semaphore": f"semaphore global_semaphore {PLACE}$",
-    "static": rf"an initialization by another thread, at guard variable for make_static\(\)::value {PLACE}$",
+    "static": rf"an initialization, at guard variable for make_static\(\)::value {PLACE}, which does not record who does it$",
 }
 PYTHON = {
     "lock": rf"lock 0x\w+{UNRECORDED}$",

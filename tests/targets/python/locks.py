@@ -371,6 +371,13 @@ elif what == "healthy":
     for number in range(16):
         start(f"worker-{number}", work, number, locks)
     start("joiner", join_in_order, locks)
+elif what == "buckets":
+    for lock in [threading.RLock() for _ in range(6)]:
+        start("holder", lambda lock: (lock.acquire(), keep()), lock)
+        held.wait()
+        held.clear()
+        start("waiter", lock.acquire)
+        start("waiter", lock.acquire)
 elif what == "workers":
     for number in range(5):
         start(f"worker-{number}", queue.Queue().get)
