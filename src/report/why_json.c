@@ -2,7 +2,6 @@
 #include "report/report.h"
 
 #include "base/cleanup.h"
-
 #include "report/json_deadlock.h"
 #include "report/json_wait.h"
 #include "report/json_writer.h"

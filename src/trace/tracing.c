@@ -129,6 +129,7 @@ static int walk(struct tracing *t, struct capture *capture, struct ptrace_walk *
 		.capture = capture,
 		.walked = walked,
 		.runtimes = &t->runtimes,
+		.wants_waits = !o->capture.no_waits,
 		.depth = o->depth,
 		.budget = &budget,
 	};

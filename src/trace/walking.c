@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "target/ask.h"
 #include "unwind/unwind.h"
+#include "wait/parked.h"
 
 enum {
 	MORE_BYTES = 16 << 10, /* from where a walk could not read on */
@@ -169,8 +170,9 @@ static int read_runtimes_code(const struct walking *walking, struct err *err)
 static int read_locks(const struct walking *walking, struct err *err)
 {
 	struct target *target = walking->target;
+	const size_t ncopies = target->snap->copies.len;
 	bool any = false;
-	int rc = 0;
+	int rc = walking->wants_waits ? ask_process(target, target->snap, &parked_asker, NULL, err) : 0;
 
 	for (size_t i = 0; rc == 0 && i < walking->runtimes->len; i++) {
 		const struct runtime *runtime = &walking->runtimes->data[i];
@@ -180,7 +182,7 @@ static int read_locks(const struct walking *walking, struct err *err)
 		any = true;
 		rc = ask_process(target, target->snap, runtime->ops->locks, runtime->state, err);
 	}
-	if (rc == 0 && any)
+	if (rc == 0 && (any || target->snap->copies.len > ncopies))
 		capture_note_stillness(walking->capture, target->snap);
 	return rc;
 }

@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_TRACE_WALKING_H
 #define STAKEOUT_TRACE_WALKING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -17,6 +18,7 @@ struct walking {
 	struct capture *capture;   /* NULL for a saved snapshot */
 	struct ptrace_walk *walked; /* stacks that are known already, or NULL */
 	const struct runtimes *runtimes;
+	bool wants_waits; /* what they wait for is to be told */
 	uint32_t depth;
 	struct budget *budget; /* of all walks */
 };

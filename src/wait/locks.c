@@ -50,6 +50,22 @@ static bool is_pi_mutex(const struct futex_wait *f, uint32_t op, struct lock *ou
 	return true;
 }
 
+bool lock_is_pi_kind(uint32_t kind)
+{
+	return kind & KIND_PI && !(kind & ~(uint32_t)KIND_BITS);
+}
+
+struct lock lock_of_pi_mutex(const struct futex_wait *f)
+{
+	struct lock out = {.kind = WAIT_MUTEX, .address = f->address, .mutex.inherits = true, .evident = true};
+	const uint32_t kind = f->words[MUTEX_KIND], owner = f->words[0] & FUTEX_TID_MASK;
+
+	out.shared = kind & KIND_ROBUST ? !wait_thread_numbered(f->threads, owner) : kind & KIND_SHARED; /* as in is_mutex() */
+	lock_set_owner(f, owner, &out);
+	set_attributes(f, f->words[MUTEX_KIND], &out);
+	return out;
+}
+
 /*
  * The kernel clears a word of a thread that ends, and wakes who waits for that: its number, or since glibc 2.43 another one, of how it can be
  * joined.

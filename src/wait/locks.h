@@ -39,4 +39,8 @@ void lock_set_owner(const struct futex_wait *f, uint32_t number, struct lock *ou
 
 struct lock lock_of_futex(const struct futex_wait *f);
 
+/* A mutex that inherits priorities: by the word of its kind; and what its memory, which is `f->words`, tells of it. */
+bool lock_is_pi_kind(uint32_t kind);
+struct lock lock_of_pi_mutex(const struct futex_wait *f);
+
 #endif

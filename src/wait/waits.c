@@ -7,7 +7,9 @@
 #include "target/thread_copies.h"
 #include "wait/descriptors.h"
 #include "wait/go_waits.h"
+#include "wait/lock_names.h"
 #include "wait/locks.h"
+#include "wait/parked.h"
 #include "wait/runtime_locks.h"
 #include "wait/shared.h"
 #include "wait/states.h"
@@ -209,6 +211,26 @@ static bool may_be_of_runtime(const struct trace_thread *t)
 						(t->told.kind && arch_is_restart(arch, syscall->nr)));
 }
 
+/* By name, or in glibc's code, where the function that waits for such a mutex has none without debug info. */
+static bool may_be_parked(const struct futex_wait *f)
+{
+	const enum wait_kind named = lock_kind_by_name(f->thread);
+
+	return named == WAIT_MUTEX || (named == WAIT_NOTHING && lock_is_glibc_call(f->thread));
+}
+
+static struct lock find_lock_of(struct waits *waits, struct futex_wait *f)
+{
+	struct lock lock;
+
+	if (may_be_parked(f) && parked_find(f, &waits->again, &lock))
+		return lock;
+	lock = lock_of_futex(f);
+	if (lock.kind == WAIT_MUTEX && parked_is(f->threads->snap, f->thread->thread))
+		lock.word = 0; /* which says nothing */
+	return lock;
+}
+
 /* A mutex that says who has it is what is waited for, whatever the functions are called that lead there. */
 static bool find_lock(struct waits *waits, struct trace_thread *t, struct mem *mem)
 {
@@ -221,7 +243,7 @@ static bool find_lock(struct waits *waits, struct trace_thread *t, struct mem *m
 		return true;
 	in_futex = read_futex_wait(waits, t, mem, &futex);
 	if (in_futex)
-		lock = lock_of_futex(&futex);
+		lock = find_lock_of(waits, &futex);
 	if (is_runtimes && !(lock.owner && lock.evident) && runtime_lock_by_frames(t, &t->wait))
 		return true;
 	if (!in_futex)

@@ -277,6 +277,25 @@ def test_deadlock(target, source, argv, names):
         assert re.search(rf"^  tid {t.tids[name]} {name} waits for .*, held by tid \d+ \w+{since}$", r.out, re.M), r.out
 
 
+@pytest.mark.asan
+@pytest.mark.arch
+@pytest.mark.parametrize("what, names", [("ring-pi", ("ring_0", "ring_1", "ring_2", "ring_3")), ("relock-pi", ("waiter",))])
+def test_deadlock_that_the_kernel_refused(target, bpf_missing, tmp_path, what, names):
+    """The last of them is told so, and glibc has it wait for a word of its own for ever: its registers have the mutex."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    t = target("locks", what).settle()
+    doc = until(lambda: why(t), lambda doc: doc["deadlocks"])
+    assert_cycle(t, doc, names)
+    waits = [wait_of(doc, t.tids[name]) for name in names]
+    assert all((wait["kind"], wait["certain"]) == ("mutex", True) for wait in waits), waits
+    variable = "global_mutex" if what == "relock-pi" else "others"
+    assert {wait["variable"] for wait in waits} == {variable}
+    file = tmp_path / "snap"
+    run("--save", file, t.pid)
+    assert [len(d) for d in run("replay", "--json", file).doc["deadlocks"]] == [len(names)]
+
+
 def test_words(target):
     t = target("locks", "mutex").settle()
     r = run("why", t.pid)

@@ -76,7 +76,7 @@ def test_nobody_is_recorded(started, what):
     assert (found["kind"], found["holder"], found["owner_tid"]) == (what if is_named else "futex", "not_recorded", None)
 
 
-@pytest.mark.parametrize("what, members", [("ring", 4), ("relock", 1), ("rwlock-cycle", 2)])
+@pytest.mark.parametrize("what, members", [("ring", 4), ("ring-pi", 4), ("relock", 1), ("relock-pi", 1), ("rwlock-cycle", 2)])
 def test_deadlock(started, what, members):
     t = started(what)
     doc = until(lambda: run("why", "--json", t.pid).doc, lambda doc: doc["deadlocks"])

@@ -456,6 +456,7 @@ static const struct {
 	{"stream", hold_stream, want_stream, 0, 0, 0},
 	{"join", hold_nothing, want_end, 0, 0, 0},
 	{"relock", NULL, relock, 0, 0, 0},
+	{"relock-pi", NULL, relock, 0, 0, PTHREAD_PRIO_INHERIT},
 	{"rwlock-cycle", mutex_then_rwlock, rwlock_then_mutex, 0, 0, 0},
 };
 
@@ -464,8 +465,12 @@ static void start(const char *what)
 	static void (*const ring[RING])(void) = {ring_0, ring_1, ring_2, ring_3};
 	static const char *const names[RING] = {"ring_0", "ring_1", "ring_2", "ring_3"};
 
-	pthread_barrier_init(&all_hold, NULL, strcmp(what, "ring") == 0 ? RING : 2);
-	for (size_t i = 0; strcmp(what, "ring") == 0 && i < RING; i++)
+	const int is_pi = strcmp(what, "ring-pi") == 0, is_ring = is_pi || strcmp(what, "ring") == 0;
+
+	pthread_barrier_init(&all_hold, NULL, is_ring ? RING : 2);
+	for (size_t i = 0; is_pi && i < RING; i++)
+		make_mutex(&others[i], 0, 0, PTHREAD_PRIO_INHERIT);
+	for (size_t i = 0; is_ring && i < RING; i++)
 		target_start(names[i], ring[i]);
 	for (size_t i = 0; i < (strcmp(what, "pool") == 0 ? POOL : strcmp(what, "few") == 0 ? FEW : 0); i++)
 		target_start("pooled", want_own_semaphore);

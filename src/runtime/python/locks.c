@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "runtime/python/types.h"
+#include "target/pointers.h"
 
 enum {
-	SCANNED = 1024, /* bytes of the stack: the functions that acquire a lock have small frames */
 	LOCK_WORD = 16, /* in a lock object: a pointer to a semaphore, or a byte */
-	ALIGNMENT = 16, /* of objects */
 	BESIDE = 8,	/* before the futex: the address of that byte */
 	LOCK_REFERENCES = 24, /* in a lock object up to 3.12: weak references to it */
 	END_SELF = 25,	/* before a byte that tells of a thread's end: what pthread_self() is, twice, and whether that is known */
@@ -17,40 +16,12 @@ enum {
 	MAX_COUNT = 1 << 30,
 };
 
-/* Objects of that kind are in memory that can be written, of no file, and not on the stack itself. */
-static bool may_be_object(const struct snapshot *snap, const struct snap_thread *t, uint64_t address)
-{
-	const struct map_entry *map = address % ALIGNMENT ? NULL : maps_find(&snap->maps, address);
-
-	return map && map->perms & MAP_PERM_WRITE && !map->inode && map->end - address >= PYTHON_LOCK_BYTES &&
-	       (address < t->stack.start || address >= t->stack.region_end);
-}
-
-static size_t add(const struct snapshot *snap, const struct snap_thread *t, uint64_t address, uint64_t *out, size_t n)
-{
-	if (n == PYTHON_LOCK_CANDIDATES || !may_be_object(snap, t, address))
-		return n;
-	for (size_t i = 0; i < n; i++)
-		if (out[i] == address)
-			return n;
-	out[n] = address;
-	return n + 1;
-}
-
 size_t python_lock_candidates(const struct snapshot *snap, const struct snap_thread *t, uint64_t out[PYTHON_LOCK_CANDIDATES])
 {
-	size_t n = 0;
+	/* The functions that acquire a lock have small frames. */
+	static const struct pointed objects = {.alignment = 16, .bytes = PYTHON_LOCK_BYTES, .scanned = 1024, .anonymous = true};
 
-	for (unsigned i = 0; i < sizeof(t->regs.v) / sizeof(t->regs.v[0]); i++)
-		if (t->regs.valid >> i & 1)
-			n = add(snap, t, t->regs.v[i], out, n);
-	for (uint64_t at = -t->stack.start % 8; at + 8 <= t->stack.len && at < SCANNED; at += 8) {
-		uint64_t word;
-
-		memcpy(&word, t->stack.data + at, sizeof(word));
-		n = add(snap, t, word, out, n);
-	}
-	return n;
+	return pointers_of(snap, t, &objects, out, PYTHON_LOCK_CANDIDATES);
 }
 
 uint64_t python_lock_word(const uint8_t bytes[PYTHON_LOCK_BYTES])
