@@ -179,8 +179,6 @@ static int keep(const struct gathering *g, struct waiter *w)
 	w->wait.on.peers_known = held && held->holders.all && !g->locks.cut;
 	w->wait.on.offset = -1; /* it has nothing to do with that */
 	w->besides->gathered[w->at] = true;
-	if (held && !held->holders.all)
-		peers_note_refusal(snap, "who has a lock on a file is");
 	return vec_push(&snap->waits, w->wait) ? 0 : -ENOMEM;
 }
 
@@ -196,6 +194,7 @@ static void deinit(struct gathering *g)
 int gather_file_locks(struct besides *all, size_t n)
 {
 	struct gathering g = {0};
+	bool refused = false;
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
@@ -205,9 +204,12 @@ int gather_file_locks(struct besides *all, size_t n)
 	if (rc == 0)
 		rc = find_all_held(&g);
 	if (rc == 0 && g.held.len)
-		rc = file_locks_find_holders(g.held.data, g.held.len);
-	for (size_t i = 0; rc != -ENOMEM && i < g.waiters.len; i++)
+		rc = file_locks_find_holders(g.held.data, g.held.len, &refused);
+	for (size_t i = 0; rc != -ENOMEM && i < g.waiters.len; i++) {
 		rc = keep(&g, &g.waiters.data[i]);
+		if (refused && (i == 0 || g.waiters.data[i].besides != g.waiters.data[i - 1].besides))
+			peers_note_refusal(g.waiters.data[i].besides->snap, "who has a lock on a file is");
+	}
 	deinit(&g);
 	return rc == -ENOMEM ? rc : 0;
 }

@@ -42,6 +42,7 @@ const char *deadlocks_doubt(const struct deadlocks *deadlocks)
 		[DOUBT_LIMITS] = "Some threads wait for each other, but on sockets that may have a time limit of their own (SO_RCVTIMEO, SO_SNDTIMEO).",
 		[DOUBT_HANDLERS] = "Some threads wait for each other, unless a signal handler of one of their processes, or an io_uring, ends that.",
 		[DOUBT_STRANGERS] = "Some threads wait for each other, and nobody is known who could end that; but not all processes could be looked at.",
+		[DOUBT_BOTH] = "Some threads wait for each other, unless a signal handler, an io_uring, or a process that could not be looked at ends that.",
 	};
 
 	return deadlocks->maybe_more ? sentences[deadlocks->doubt] : NULL;

@@ -174,12 +174,13 @@ static int look_at(void *arg, pid_t pid, int dir, const char *number)
 	return info < 0 ? -errno : look_at_info(arg, pid, info);
 }
 
-int file_locks_find_holders(struct held_lock *locks, size_t n)
+int file_locks_find_holders(struct held_lock *locks, size_t n, bool *refused)
 {
 	struct search s = {.locks = locks, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
-	bool all;
+	bool all = true;
 	int rc = descriptor_walk(look_at, &s, &all);
 
+	*refused = rc == 0 && !all;
 	all &= process_check_numbers(NULL) == 0;
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		holders_judge(&locks[i].holders, all);

@@ -50,7 +50,7 @@ struct held_lock {
 	struct holders holders;
 };
 
-/* Looks through the descriptors of all processes, once. 0 or -ENOMEM. */
-int file_locks_find_holders(struct held_lock *locks, size_t n);
+/* Looks through the descriptors of all processes, once; *refused: not all could be seen. 0 or -ENOMEM. */
+int file_locks_find_holders(struct held_lock *locks, size_t n, bool *refused);
 
 #endif

@@ -153,7 +153,7 @@ static const char *word_for(const struct descriptor *d)
 	if (d->socket.listening)
 		return "accept on ";
 	if (!reads && !writes && d->events & POLLPRI)
-		return "read urgent data of ";
+		return d->kind == DESCRIPTOR_SOCKET ? "read urgent data of " : "see a change of ";
 	if (!writes && (!reads || is_write_end(d)))
 		return "see the end of ";
 	return reads && writes ? "read or write " : writes ? "write " : "read ";

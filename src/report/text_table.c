@@ -103,6 +103,14 @@ static const char *without_type(const char *symbol)
 	return name;
 }
 
+/* "/usr/include/c++/12/mutex", "/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h" */
+static bool is_cxx_header(const char *file)
+{
+	const char *include = file ? strstr(file, "/include/") : NULL;
+
+	return include && strstr(include, "/c++/");
+}
+
 /* What comes with C++, Rust and Go, for most of which there is no file of its own. */
 static bool is_language(const struct frame *frame)
 {
@@ -113,7 +121,7 @@ static bool is_language(const struct frame *frame)
 	const char *symbol = without_type(frame->symbol);
 
 	/* what was inlined has a name without namespaces */
-	if (frame->file && ((strstr(frame->file, "/include/") && strstr(frame->file, "/c++/")) || starts_with(frame->file, "/rustc/")))
+	if (is_cxx_header(frame->file) || (frame->file && starts_with(frame->file, "/rustc/")))
 		return true;
 	symbol += *symbol == '<'; /* "<std::sync::mpsc::Receiver<T>>::recv" */
 	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)

@@ -113,6 +113,10 @@ static void put_object(const struct text *t, const struct wait *w)
 		fputs("the end of a thread", t->out);
 		return;
 	}
+	if (!w->address && !w->word && w->mutex.inherits) {
+		fputs("a priority-inheriting mutex that the kernel has refused; which one is not known", t->out);
+		return;
+	}
 	if (!w->address && !w->word) {
 		fprintf(t->out, w->kind == WAIT_CONDITION ? "a %s" : "%s", objects[w->kind]);
 		return;
@@ -241,7 +245,7 @@ void wait_put_holder(const struct text *t, const struct trace_thread *const *mem
 		descriptor_put_peers(t, members, count);
 		if (w->kind == WAIT_FILE_LOCK && w->npeers == 1 && !is_looked_at(w->peers[0].pid, traces, ntraces))
 			fprintf(t->out, "%s%s", not_looked_at, give_it);
-	} else if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind)) {
+	} else if (w->holder == HOLDER_NOT_RECORDED && can_have_owner(w->kind) && !w->mutex.inherits) {
 		fputs(", which does not record who holds it", t->out);
 	} else if (w->holder == HOLDER_NOT_RECORDED && w->kind == WAIT_ONCE) {
 		fputs(", which does not record who does it", t->out);

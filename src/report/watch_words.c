@@ -57,11 +57,11 @@ void watch_put_doing(const struct why_report *r, const struct watched_thread *co
 		traced[i] = members[i]->traced;
 	for (size_t i = 1; i < count; i++)
 		same &= wait_compare(members[i - 1]->traced, members[i]->traced) == 0;
-	same |= !wait_is_on_descriptors(members[0]->traced->wait.kind);
 	fputs(same ? "" : "of which one ", r->text.out);
 	why_put_doing(r, all, traced && same ? count : 1);
-	if (members[0]->traced->wait.kind)
-		why_put_chain_or_others(r, all, traced ? count : 1);
+	if (members[0]->traced->wait.kind && same)
+		why_put_chain(r, all, traced ? count : 1);
+	why_put_others(&r->text, all, traced ? count : 1);
 }
 
 void watch_put_share(const struct text *t, int64_t share)

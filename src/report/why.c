@@ -61,32 +61,32 @@ static const char *place_of(const struct trace_thread *t)
 	return frame && frame->symbol ? frame->symbol : "";
 }
 
-/* Which groups may be made one. */
-struct likeness {
-	const struct why_groups *groups;
-	const struct trace *const *traces;
-	size_t ntraces;
-	const struct deadlocks *deadlocks;
-	bool folds;
+/* A group that may be made one with others. */
+struct candidate {
+	size_t group;
+	const struct trace_thread *first, *owner; /* NULL: there is none */
+	const char *place, *owners_place;
+	unsigned chain;
 };
 
-/* An owner whose part in all of this is told anyway, or who is not known, makes a group one of its own. */
-static bool has_ordinary_owner(const struct likeness *l, const struct wait *w)
+static bool is_join(enum wait_kind kind)
 {
-	const struct trace_thread *owner = wait_find_owner(w, l->traces, l->ntraces);
-
-	return owner && !deadlocks_with(l->deadlocks, owner);
+	return kind == WAIT_JOIN || kind == WAIT_PYTHON_JOIN || kind == WAIT_JAVA_JOIN;
 }
 
-/* What they wait for is an object in memory that does not tell who has it: there is no chain behind it. Or, to be folded, one that does. */
-static bool may_be_alike(const struct likeness *l, const struct why_group *group)
+/*
+ * What they wait for is an object in memory that does not tell who has it: there is no chain behind it. Or, to be folded, one that does; but an owner
+ * whose part in all of this is told anyway, or who is not known, makes a group one of its own.
+ */
+static bool may_be_alike(const struct why_groups *groups, const struct why_group *group, const struct deadlocks *deadlocks, bool folds,
+			 const struct trace_thread *owner)
 {
-	const struct trace_thread *const *members = (const struct trace_thread *const *)l->groups->members + group->first;
+	const struct trace_thread *const *members = (const struct trace_thread *const *)groups->members + group->first;
 	const struct wait *w = &members[0]->wait;
 
 	if (!w->kind || wait_is_on_descriptors(w->kind) || wait_is_state(w) || (!w->address && !w->word))
 		return false;
-	if (w->holder != HOLDER_NOT_RECORDED && !(l->folds && has_ordinary_owner(l, w)))
+	if (w->holder != HOLDER_NOT_RECORDED && (!folds || is_join(w->kind) || !owner || deadlocks_with(deadlocks, owner)))
 		return false;
 	for (size_t i = 1; i < group->count; i++)
 		if (strcmp(place_of(members[0]), place_of(members[i])) != 0)
@@ -94,23 +94,10 @@ static bool may_be_alike(const struct likeness *l, const struct why_group *group
 	return true;
 }
 
-/* What the owners do, and where. */
-static int compare_owners(const struct likeness *l, const struct wait *a, const struct wait *b)
+/* Also by what the owners do, and where. */
+static int compare_alike(const struct candidate *a, const struct candidate *b)
 {
-	const struct trace_thread *x = wait_find_owner(a, l->traces, l->ntraces), *y = wait_find_owner(b, l->traces, l->ntraces);
-	int order = COMPARE(x != NULL, y != NULL);
-
-	if (order || !x)
-		return order;
-	order = COMPARE(x->wait.kind, y->wait.kind);
-	if (!order)
-		order = COMPARE(x->thread->state, y->thread->state);
-	return order ? order : strcmp(place_of(x), place_of(y));
-}
-
-static int compare_alike(const struct likeness *l, const struct why_group *a, const struct why_group *b)
-{
-	const struct trace_thread *x = l->groups->members[a->first], *y = l->groups->members[b->first];
+	const struct trace_thread *x = a->first, *y = b->first;
 	int order = COMPARE(x->wait.kind, y->wait.kind);
 
 	if (!order)
@@ -118,31 +105,35 @@ static int compare_alike(const struct likeness *l, const struct why_group *a, co
 	if (!order)
 		order = COMPARE(a->chain, b->chain);
 	if (!order)
-		order = compare_owners(l, &x->wait, &y->wait);
-
-	if (!order)
 		order = COMPARE(x->snap->pid, y->snap->pid);
 	if (!order)
 		order = COMPARE(x->wait.timed, y->wait.timed);
-	return order ? order : strcmp(place_of(x), place_of(y));
+	if (!order)
+		order = COMPARE(a->owner != NULL, b->owner != NULL);
+	if (!order && a->owner)
+		order = COMPARE(a->owner->wait.kind, b->owner->wait.kind);
+	if (!order && a->owner)
+		order = COMPARE(a->owner->thread->state, b->owner->thread->state);
+	if (!order && a->owner)
+		order = strcmp(a->owners_place, b->owners_place);
+	return order ? order : strcmp(a->place, b->place);
 }
 
-static int compare_alike_at(const void *a, const void *b, void *arg)
+static int compare_candidates(const void *a, const void *b)
 {
-	const struct likeness *l = arg;
-	const size_t x = *(const size_t *)a, y = *(const size_t *)b;
-	int order = compare_alike(l, &l->groups->data[x], &l->groups->data[y]);
+	const struct candidate *x = a, *y = b;
+	int order = compare_alike(x, y);
 
-	return order ? order : COMPARE(x, y);
+	return order ? order : COMPARE(x->group, y->group);
 }
 
 /* Makes one group of these, whose members get to the end of `members`. */
-static void join(struct why_groups *groups, const size_t *which, size_t n, const struct trace_thread **members, size_t *nmembers)
+static void join(struct why_groups *groups, const struct candidate *which, size_t n, const struct trace_thread **members, size_t *nmembers)
 {
 	struct why_group joined = {.first = *nmembers};
 
 	for (size_t i = 0; i < n; i++) {
-		struct why_group *group = &groups->data[which[i]];
+		struct why_group *group = &groups->data[which[i].group];
 
 		memcpy(members + *nmembers, groups->members + group->first, group->count * sizeof(*members));
 		*nmembers += group->count;
@@ -150,7 +141,7 @@ static void join(struct why_groups *groups, const size_t *which, size_t n, const
 		joined.chain = group->chain;
 		group->count = 0;
 	}
-	groups->data[which[0]] = joined;
+	groups->data[which[0].group] = joined;
 }
 
 static void drop_empty(struct why_groups *groups)
@@ -164,9 +155,9 @@ static void drop_empty(struct why_groups *groups)
 }
 
 /* A pool may have a condition variable, or a semaphore, for each of its threads. */
-static bool join_alike(struct why_groups *groups, struct likeness *l)
+static bool join_alike(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks, bool folds)
 {
-	_cleanup_free_ size_t *which = calloc(groups->len + 1, sizeof(*which));
+	_cleanup_free_ struct candidate *which = calloc(groups->len + 1, sizeof(*which));
 	const struct trace_thread **members = malloc((2 * groups->n + 1) * sizeof(*members)); /* as they were, and behind them those joined */
 	size_t n = 0, nmembers = groups->n;
 
@@ -174,13 +165,18 @@ static bool join_alike(struct why_groups *groups, struct likeness *l)
 		free(members);
 		return false;
 	}
-	for (size_t i = 0; i < groups->len; i++)
-		if (may_be_alike(l, &groups->data[i]))
-			which[n++] = i;
-	qsort_r(which, n, sizeof(*which), compare_alike_at, l);
+	for (size_t i = 0; i < groups->len; i++) {
+		const struct trace_thread *first = groups->members[groups->data[i].first];
+		const struct trace_thread *owner = folds && wait_has_owner(&first->wait) ? wait_find_owner(&first->wait, traces, ntraces) : NULL;
+
+		if (may_be_alike(groups, &groups->data[i], deadlocks, folds, owner))
+			which[n++] = (struct candidate){.group = i, .first = first, .owner = owner, .place = place_of(first),
+							.owners_place = owner ? place_of(owner) : "", .chain = groups->data[i].chain};
+	}
+	qsort(which, n, sizeof(*which), compare_candidates);
 	memcpy(members, groups->members, groups->n * sizeof(*members));
 	for (size_t i = 0, next; i < n; i = next) {
-		for (next = i + 1; next < n && compare_alike(l, &groups->data[which[i]], &groups->data[which[next]]) == 0; next++)
+		for (next = i + 1; next < n && compare_alike(&which[i], &which[next]) == 0; next++)
 			;
 		if (next - i >= MANY_ALIKE)
 			join(groups, which + i, next - i, members, &nmembers);
@@ -193,7 +189,6 @@ static bool join_alike(struct why_groups *groups, struct likeness *l)
 
 bool why_groups_init(struct why_groups *groups, const struct trace *const *traces, size_t ntraces, const struct deadlocks *deadlocks, bool folds)
 {
-	struct likeness likeness = {.groups = groups, .traces = traces, .ntraces = ntraces, .deadlocks = deadlocks, .folds = folds};
 	size_t n = 0;
 
 	for (size_t i = 0; i < ntraces; i++)
@@ -216,7 +211,7 @@ bool why_groups_init(struct why_groups *groups, const struct trace *const *trace
 		if (!vec_push(groups, group))
 			return false;
 	}
-	if (!join_alike(groups, &likeness))
+	if (!join_alike(groups, traces, ntraces, deadlocks, folds))
 		return false;
 	if (groups->len)
 		qsort(groups->data, groups->len, sizeof(*groups->data), compare_groups);

@@ -85,7 +85,8 @@ void why_put_others(const struct text *text, const struct trace_thread *const *m
 		fprintf(text->out, " and %zu other%s like it", others, others == 1 ? "" : "s");
 }
 
-void why_put_chain_or_others(const struct why_report *r, const struct trace_thread *const *members, size_t count)
+/* The chain, unless they wait for several things that have no owners; and how many these are. Of several with owners the first one's is told. */
+static void put_chain_or_others(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
 	const size_t others = count_others(members, count);
 
@@ -253,7 +254,7 @@ static void put_group(const struct why_report *r, const struct why_groups *group
 	fputc(' ', r->text.out);
 	why_put_doing(r, members, group->count);
 	if (members[0]->wait.kind)
-		why_put_chain_or_others(r, members, group->count);
+		put_chain_or_others(r, members, group->count);
 	fputc('\n', r->text.out);
 	if (r->options->verbose)
 		put_sets(r, members, group->count);

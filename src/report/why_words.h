@@ -28,9 +28,6 @@ void why_put_others(const struct text *text, const struct trace_thread *const *m
 /* ", held by tid 812 worker-3, which waits for …, held by …": as far as it is known. */
 void why_put_chain(const struct why_report *r, const struct trace_thread *const *members, size_t count);
 
-/* The chain, unless they wait for several things that have no owners; and how many these are. Of several with owners the first one's chain is told. */
-void why_put_chain_or_others(const struct why_report *r, const struct trace_thread *const *members, size_t count);
-
 /* "DEADLOCK: 2 threads wait for each other" */
 void why_put_headline(const struct text *text, const struct deadlock *d);
 

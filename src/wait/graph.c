@@ -147,7 +147,9 @@ static bool is_owned(const struct graph *g, const struct wait *w)
 /* Not of a fifo, which anybody may open, nor of what is not known to be what is waited for. */
 static bool may_have_strangers(const struct wait *w)
 {
-	return w->on && w->on->on.kind != DESCRIPTOR_FIFO && !w->on->guessed;
+	const struct descriptor *d = w->on && w->kind == WAIT_EVENTS && w->on->set.len ? w->on->set.data : w->on ? &w->on->on : NULL;
+
+	return d && d->kind != DESCRIPTOR_FIFO && !w->on->guessed;
 }
 
 /* All that could end its wait is among the processes that were looked at. */
@@ -431,14 +433,15 @@ static bool find_unproved(struct graph *g, struct deadlocks *out)
 }
 
 /* As if something were not there that may help those who wait. Circles of locks alone are proved without a look behind the snapshot. */
-static bool find_without(struct graph *g, bool *what, enum deadlock_doubt doubt, struct deadlocks *out)
+static bool find_without(struct graph *g, bool handlers, bool strangers, enum deadlock_doubt doubt, struct deadlocks *out)
 {
 	struct deadlocks locks = {0}, others = {0};
 	bool ok = true;
 
 	if (out->maybe_more)
 		return true;
-	*what = true;
+	g->without_handlers = handlers;
+	g->without_strangers = strangers;
 	ok = search(g, PROVED_AT_INSTANT, &locks) && search(g, PROVED_BUT_LIMITS, &others);
 	if (ok && (has_new(&locks, out) || has_new(&others, out))) {
 		out->maybe_more = true;
@@ -453,7 +456,8 @@ bool deadlocks_find(const struct trace *const *traces, size_t n, struct deadlock
 {
 	struct graph g = {.traces = traces, .n = n};
 	const bool ok = add_all(&g) && find_proved(&g, out) && find_likely(&g, out) && find_unproved(&g, out) &&
-			find_without(&g, &g.without_handlers, DOUBT_HANDLERS, out) && find_without(&g, &g.without_strangers, DOUBT_STRANGERS, out);
+			find_without(&g, true, false, DOUBT_HANDLERS, out) && find_without(&g, false, true, DOUBT_STRANGERS, out) &&
+			find_without(&g, true, true, DOUBT_BOTH, out);
 
 	deinit(&g);
 	return ok;

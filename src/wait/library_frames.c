@@ -156,8 +156,8 @@ enum wait_kind library_wait_java(const struct stack *stack)
 {
 	if (library_is_parked(stack))
 		return WAIT_JAVA_PARK;
-	if (is_method(stack, 0, "java.lang.Thread.sleep") || is_method(stack, 0, "java.lang.Thread.sleep0"))
-		return WAIT_TIME;
+	if (java_method(stack, 0) && strncmp(java_method(stack, 0), "java.lang.Thread.sleep", strlen("java.lang.Thread.sleep")) == 0)
+		return WAIT_TIME; /* or sleep0, sleepNanos0 */
 	if (is_method(stack, 0, "java.lang.Object.wait") || is_method(stack, 0, "java.lang.Object.wait0"))
 		return library_is_join(stack) ? WAIT_JAVA_JOIN : WAIT_NOTIFICATION;
 	return WAIT_NOTHING;

@@ -226,8 +226,10 @@ static struct lock find_lock_of(struct waits *waits, struct futex_wait *f)
 	if (may_be_parked(f) && parked_find(f, &waits->again, &lock))
 		return lock;
 	lock = lock_of_futex(f);
-	if (lock.kind == WAIT_MUTEX && parked_is(f->threads->snap, f->thread->thread))
+	if (lock.kind == WAIT_MUTEX && parked_is(f->threads->snap, f->thread->thread)) {
 		lock.word = 0; /* which says nothing */
+		lock.mutex.inherits = true;
+	}
 	return lock;
 }
 

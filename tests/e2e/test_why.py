@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from harness import ROOT, child_of, name_of, rounds, run, symbols, thread, tids, until, wait_of
+from harness import ROOT, child_of, is_known, name_of, rounds, run, symbols, thread, tids, until, wait_of
 
 LOOKS = int(os.environ.get("STAKEOUT_TEST_LOOKS", "60"))  # at a program with many locks
 
@@ -294,6 +294,14 @@ def test_deadlock_that_the_kernel_refused(target, bpf_missing, tmp_path, what, n
     file = tmp_path / "snap"
     run("--save", file, t.pid)
     assert [len(d) for d in run("replay", "--json", file).doc["deadlocks"]] == [len(names)]
+
+
+def test_memory_behind_variables(target):
+    """It is none of the file's."""
+    t = target("locks", "behind").settle()
+    found = wait_of(until(lambda: why(t), lambda doc: is_known(wait_of(doc, t.tids["waiter"]))), t.tids["waiter"])
+    assert (found["kind"], found["module"], found["module_offset"], found["variable"]) == ("mutex", None, None, None)
+    assert found["owner_tid"] == t.tids["holder"]
 
 
 def test_words(target):

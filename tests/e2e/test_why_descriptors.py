@@ -47,6 +47,24 @@ def peers(wait):
     return [(p["pid"], p["comm"]) for p in wait["peers"]]
 
 
+READS_FROM_A_CHILD = """
+import os, subprocess
+child = subprocess.Popen(["cat"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # until the test is over
+print(f"ready {os.getpid()} waiter={os.getpid()} child={child.pid}", flush=True)
+child.communicate()
+"""
+
+
+def test_pipes_of_a_child(target, source):
+    """As most programs of Python call others: who writes to each of several pipes."""
+    t = target(sys.executable, "-c", READS_FROM_A_CHILD)
+    found = look(t, source)
+    assert (found["kind"], found["set"]["total"], found["peers"]) == ("events", 2, [])
+    assert [peers(member) for member in found["set"]["descriptors"]] == [[(t.tids["child"], "cat")]] * 2
+    one = rf"read fd \d+: pipe \d+, written by pid {t.tids['child']} cat"
+    assert re.search(rf"^tid {t.pid} \S+ waits to {one}, or to {one}$", run("why", source, t.pid).out, re.M)
+
+
 @pytest.mark.asan
 @pytest.mark.arch("bpf-read-empty", "proc-write-full")
 @pytest.mark.parametrize("kind, state", [("read", "empty"), ("write", "full")])

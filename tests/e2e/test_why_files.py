@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import pathlib
 import re
 import sys
 
@@ -139,6 +140,61 @@ def test_others_can_end_it(target, apart, what):
     assert [peer["comm"] for peer in wait_of(doc, pid)["peers"]] == ([] if what == "datagram" else ["sleep"])
     if what == "closed":
         assert re.search(r"waits to see the end of fd \d+: pipe \d+, read by pid \d+ sleep", run("why", pid, wrap=apart).out)
+
+
+CONNECTING = """
+import os, select, socket
+listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+sockets = []
+while not sockets or select.select([], sockets[-1:], [], 0.3)[1]:  # until nobody more is let in
+    sockets.append(socket.socket())
+    sockets[-1].setblocking(False)
+    sockets[-1].connect_ex(listener.getsockname())
+print(f"ready {os.getpid()} main={os.getpid()}", flush=True)
+poll = select.poll()
+poll.register(sockets[-1], select.POLLOUT)
+poll.poll()
+"""
+
+
+def test_connection_that_is_being_made(target, apart):
+    """The process itself listens there; but the kernel gives up after some time."""
+    pid = target(sys.executable, "-c", CONNECTING, wrap=apart).tids["main"]
+    doc = until(lambda: look(pid, wrap=apart), lambda doc: (wait_of(doc, pid) or {}).get("kind") == "events" and wait_of(doc, pid)["certain"])
+    (member,) = wait_of(doc, pid)["set"]["descriptors"]
+    assert member["socket"]["state"] == "connecting" and wait_of(doc, pid)["peers"] == []
+    assert doc["deadlocks"] == [] and not doc["maybe_more_deadlocks"]
+
+
+READ_FROM_EACH_OTHER = """
+import os
+ours, theirs = os.pipe(), os.pipe()
+child = os.fork()
+for fd in (theirs[0], ours[1]) if child else (ours[0], theirs[1]):
+    os.close(fd)
+if child:
+    print(f"ready {os.getpid()} main={os.getpid()} child={child}", flush=True)
+os.read(ours[0] if child else theirs[0], 1)
+"""
+
+
+def test_strangers(target, root, as_nobody):
+    """An ordinary user does not see who else may have the other ends, such as process 1."""
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    if scope.exists() and scope.read_text() != "0\n":
+        pytest.skip("ordinary users may not look at what has not asked for it")
+    pids = list(target(sys.executable, "-c", READ_FROM_EACH_OTHER, wrap=as_nobody).tids.values())
+
+    def is_read(doc, pid):
+        wait = wait_of(doc, pid) or {}
+        return wait.get("kind") == "read" and len(wait["peers"]) == 1
+
+    doc = until(lambda: look(*pids, wrap=as_nobody), lambda doc: all(is_read(doc, pid) for pid in pids) and doc["maybe_more_deadlocks"])
+    assert doc["deadlocks"] == doc["likely_deadlocks"] == []
+    assert any(note.endswith("but not all processes could be looked at.") for note in doc["notes"]), doc["notes"]
+    r = until(lambda: run("why", *pids, wrap=as_nobody), lambda r: "look again" not in r.out)
+    assert r.code == 3 and "\nSome threads wait for each other, and nobody is known who could end that; but not all processes" in r.out, r
+    assert "No deadlock" not in r.out
 
 
 SOCKETS = {  # a pair of processes that read from each other, by a socket that has a time limit or may have one

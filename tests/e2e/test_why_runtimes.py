@@ -378,7 +378,7 @@ def test_python_main_thread(python, what):
     def both(doc):
         both = [th for th in doc["threads"] if th["name"] == "ring-0" or th["tid"] == t.pid]
         blocked = all(th["waits_for"] and known.items() <= th["waits_for"].items() for th in both)
-        return len(both) == 2 and blocked and ("blocks" not in what or all(th["off_cpu_ms"] > LONG for th in both))
+        return len(both) == 2 and blocked and ("blocks" not in what or all(th["off_cpu_ms"] is None or th["off_cpu_ms"] > LONG for th in both))
 
     doc = why(t, settled=both)
     ring = [{t.pid, tid_of(doc, "ring-0")}] if what.endswith("main") else []

@@ -7,7 +7,10 @@
 #include "target.h"
 
 #include <semaphore.h>
+#include <stdint.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { WAIT = 0, WAIT_PRIVATE = 128 }; /* for futex(), whose header not every C library has */
 enum { LOCKS = 1000, WORKERS = 64, RING = 4, POOL = 8, FEW = 3 };
@@ -224,6 +227,34 @@ static void relock(void)
 	pthread_mutex_lock(&global_mutex);
 	target_arrived();
 	pthread_mutex_lock(&global_mutex);
+}
+
+/* A mutex in memory of the program's own, right behind its variables. */
+static pthread_mutex_t *behind;
+
+static void hold_behind(void)
+{
+	pthread_mutex_lock(behind);
+	say_held_and_rest();
+}
+
+static void want_behind(void)
+{
+	await_held();
+	pthread_mutex_lock(behind);
+}
+
+static void start_behind(void)
+{
+	extern char end; /* of the variables, by the linker */
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), place = ((uintptr_t)&end + page - 1) / page * page;
+
+	behind = mmap((void *)place, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (behind != (void *)place)
+		_exit(1);
+	pthread_mutex_init(behind, NULL);
+	target_start("holder", hold_behind);
+	target_start("waiter", want_behind);
 }
 
 static void mutex_then_rwlock(void)
@@ -484,6 +515,8 @@ static void start(const char *what)
 		target_start("heir", inherit_it);
 		target_start("waiter", wait_for_the_heir);
 	}
+	if (strcmp(what, "behind") == 0)
+		start_behind();
 	if (strcmp(what, "read-behind-writer") == 0)
 		read_behind_writer();
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {

@@ -82,6 +82,7 @@ static void test_real_locks(void **state)
 	int fd = fileno(file);
 	struct file_locks locks = {0};
 	struct held_lock held = {0};
+	bool refused;
 	struct locked_file which;
 	struct process self;
 	struct mount_list mounts = {.process = &self};
@@ -114,7 +115,7 @@ static void test_real_locks(void **state)
 	assert_int_equal(held.lock->pid, getpid());
 	assert_int_equal(find(&locks, &which, true)->pid, waiter);
 	assert_int_equal(find(&locks, &which, true)->id, held.lock->id);
-	assert_int_equal(file_locks_find_holders(&held, 1), 0);
+	assert_int_equal(file_locks_find_holders(&held, 1, &refused), 0);
 	assert_int_equal(held.holders.len, 2);
 	for (size_t i = 0; i < 2; i++) {
 		assert_true(held.holders.data[i].pid == getpid() || held.holders.data[i].pid == sharer);
@@ -188,6 +189,7 @@ static void test_main_thread_that_ended(void **state)
 	FILE *file = tmpfile();
 	struct file_locks locks = {0};
 	struct held_lock held = {0};
+	bool refused;
 	struct mount_list mounts = {0};
 	struct locked_file which;
 	struct process self;
@@ -206,7 +208,7 @@ static void test_main_thread_that_ended(void **state)
 	assert_int_equal(file_locks_read(&locks), 0);
 	held.lock = find(&locks, &which, false);
 	assert_non_null(held.lock);
-	assert_int_equal(file_locks_find_holders(&held, 1), 0);
+	assert_int_equal(file_locks_find_holders(&held, 1, &refused), 0);
 	assert_int_equal(held.holders.len, 2);
 	assert_int_equal(held.holders.data[0].pid + held.holders.data[1].pid, getpid() + sharer);
 	kill(sharer, SIGKILL);
@@ -224,6 +226,7 @@ static void test_locks_on_devices(void **state)
 	const int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	struct file_locks locks = {0};
 	struct held_lock held = {0};
+	bool refused;
 	pid_t sharer;
 
 	assert_true(fd >= 0);
@@ -236,7 +239,7 @@ static void test_locks_on_devices(void **state)
 		if (locks.data[i].pid == getpid() && locks.data[i].lock.kind == LOCK_BY_FLOCK)
 			held.lock = &locks.data[i];
 	assert_non_null(held.lock);
-	assert_int_equal(file_locks_find_holders(&held, 1), 0);
+	assert_int_equal(file_locks_find_holders(&held, 1, &refused), 0);
 	assert_int_equal(held.holders.len, 1);
 	assert_int_equal(held.holders.data[0].pid, getpid());
 	assert_false(held.holders.all);

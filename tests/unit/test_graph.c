@@ -437,6 +437,10 @@ static void test_strangers(void **state)
 	assert_int_equal(find(&w, 2)->len, 0);
 	assert_false(w.found.maybe_more);
 	reads.on.kind = DESCRIPTOR_PIPE;
+	w.threads[1][0].facts.has_async_handler = true;
+	assert_int_equal(find(&w, 2)->len, 0);
+	assert_true(w.found.maybe_more && w.found.doubt == DOUBT_BOTH);
+	w.threads[1][0].facts.has_async_handler = false;
 	reads.guessed = true;
 	assert_int_equal(find(&w, 2)->len, 0);
 	assert_false(w.found.maybe_more);

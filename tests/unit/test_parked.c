@@ -39,7 +39,8 @@ static void init(struct fixture *f)
 	main.syscall.args[0] = WORD;
 	main.syscall.args[1] = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME;
 	assert_true(vec_push(&f->snap->threads, main));
-	assert_true(vec_push(&f->snap->threads, (struct snap_thread){.tid = WORKER, .state = 'S'}));
+	assert_true(vec_push(&f->snap->threads, (struct snap_thread){.tid = WORKER, .state = 'S', .syscall = main.syscall}));
+	f->snap->threads.data[1].syscall.args[1] = FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG; /* for what the main thread has */
 	assert_true(wait_threads_init(&f->threads, f->snap));
 	f->thread = (struct trace_thread){.snap = f->snap, .thread = &f->snap->threads.data[0]};
 	f->wait = (struct futex_wait){.threads = &f->threads, .thread = &f->thread, .address = WORD};
@@ -125,7 +126,10 @@ static void test_mutex_of_another(void **state)
 	assert_int_equal(find(&f, &lock), OTHERS);
 	put_mutex(&f, OTHERS, 99, KIND); /* no thread of the process */
 	assert_int_equal(find(&f, &lock), OTHERS);
-	assert_int_equal(lock.holder, HOLDER_ENDED);
+	assert_true(lock.holder == HOLDER_ENDED && !lock.evident);
+	f.snap->partial = true; /* or none that was wanted */
+	assert_int_equal(find(&f, &lock), OTHERS);
+	assert_true(lock.holder == HOLDER_NOT_RECORDED && !lock.evident);
 	deinit(&f);
 }
 
@@ -141,6 +145,29 @@ static void test_mutex_of_its_own(void **state)
 	assert_int_equal(lock.owner->tid, MAIN);
 	put_mutex(&f, OWN + 0x40, MAIN, KIND);
 	put_word(&f, STACK + 16, OWN + 0x40); /* it may be either */
+	assert_int_equal(find(&f, &lock), 0);
+	deinit(&f);
+}
+
+/* The kernel has no reason to refuse what somebody has who waits for no such mutex; and what is free now may have been refused. */
+static void test_no_reason(void **state)
+{
+	struct fixture f;
+	struct lock lock;
+
+	init(&f);
+	put_mutex(&f, OTHERS, WORKER, KIND);
+	put_mutex(&f, OWN, MAIN, KIND);
+	put_word(&f, STACK + 8, OWN);
+	put_word(&f, STACK + 16, OTHERS);
+	assert_int_equal(find(&f, &lock), OTHERS);
+	f.snap->threads.data[1].state = 'R';
+	assert_int_equal(find(&f, &lock), OWN);
+	f.snap->threads.data[1].state = 'S';
+	f.snap->threads.data[1].syscall.args[1] = FUTEX_WAIT;
+	f.snap->threads.data[1].syscall.args[2] = 2;
+	assert_int_equal(find(&f, &lock), OWN);
+	put_mutex(&f, OTHERS, 0, KIND);
 	assert_int_equal(find(&f, &lock), 0);
 	deinit(&f);
 }
@@ -161,8 +188,19 @@ static void test_others(void **state)
 	assert_int_equal(find(&f, &lock), OTHERS);
 	put_mutex(&f, OTHERS, WORKER, KIND | 0x1000); /* there is no such kind */
 	assert_int_equal(find(&f, &lock), 0);
-	put_mutex(&f, OTHERS, 0, KIND); /* nobody has it */
-	assert_int_equal(find(&f, &lock), 0);
+	deinit(&f);
+}
+
+/* A mapping may begin with it. */
+static void test_first_of_a_mapping(void **state)
+{
+	struct fixture f;
+	struct lock lock;
+
+	init(&f);
+	put_mutex(&f, DATA, WORKER, KIND);
+	put_word(&f, STACK + 8, DATA);
+	assert_int_equal(find(&f, &lock), DATA);
 	deinit(&f);
 }
 
@@ -228,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mutex_of_another), cmocka_unit_test(test_mutex_of_its_own), cmocka_unit_test(test_others),
+		cmocka_unit_test(test_no_reason),	 cmocka_unit_test(test_first_of_a_mapping),
 		cmocka_unit_test(test_who_is_asked),	 cmocka_unit_test(test_pointers),
 	};
 
