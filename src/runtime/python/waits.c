@@ -261,6 +261,18 @@ static void find_in_blocks(const struct python_waits *py, const struct snapshot 
 	}
 }
 
+/* Somebody whose frames could not be had may have any lock. */
+static bool are_all_seen(const struct python_waits *py, const struct snapshot *snap)
+{
+	for (size_t i = 0; i < snap->threads.len; i++) {
+		const struct snap_thread *t = &snap->threads.data[i];
+
+		if (t->status != THREAD_CAPTURED && t->status != THREAD_ZOMBIE && python_roster_find(py->roster, t->tid))
+			return false;
+	}
+	return true;
+}
+
 /* Who has the locks that do not record it, but are had by `with` statements. False when memory is exhausted. */
 static bool find_holders(const struct python_waits *py, const struct snapshot *snap)
 {
@@ -268,7 +280,7 @@ static bool find_holders(const struct python_waits *py, const struct snapshot *s
 	struct u64map holders = {0};
 	bool ok;
 
-	ok = python_blocks_init(&blocks, py->layout, py->now) && list_unowned(py, snap, &blocks, &holders);
+	ok = python_blocks_init(&blocks, py->layout, py->now) && (!are_all_seen(py, snap) || list_unowned(py, snap, &blocks, &holders));
 	for (size_t i = 0; ok && holders.len && !blocks.budget.refused && i < snap->threads.len; i++)
 		find_in_blocks(py, snap, &snap->threads.data[i], &blocks, &holders);
 	*py->gave_up = blocks.budget.refused;
