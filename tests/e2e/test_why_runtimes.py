@@ -77,7 +77,9 @@ def assert_healthy(t, kinds):
     def look_again():
         r = run("why", "--json", t.pid)
         assert r.code in (0, 3), r
-        assert r.doc["deadlocks"] == r.doc["likely_deadlocks"] == []
+        waits = {th["tid"]: (th["name"], th["state"], th["off_cpu_ms"], th["waits_for"]) for th in r.doc["threads"]}
+        found = [[waits[member["tid"]] for member in ring] for ring in r.doc["deadlocks"] + r.doc["likely_deadlocks"]]
+        assert not found, json.dumps(found)
         seen.update(w["kind"] for w in (th["waits_for"] for th in r.doc["threads"]) if w and w["holder"] in ("thread", "inferred"))
         return seen & kinds
 
