@@ -20,7 +20,7 @@
 
 enum {
 	FEW_PROCESSES = 32, /* these are looked at in /proc before BPF is loaded */
-	FEW_IN_SET = 8,
+	FEW_IN_SET = 8,	    /* descriptors whose other ends are searched for */
 };
 
 /* Fifos of two file systems may have the same inode. */
@@ -127,7 +127,7 @@ static int assign(const struct peers *p, struct snapshot *snap, enum wait_kind k
 	return peers ? 0 : -ENOMEM;
 }
 
-/* An epoll's only one can tell who is to end the wait; of what poll() and select() are given, as by who reads from a child, each is of interest. */
+/* Of an epoll's descriptors only a single one tells who can end the wait. Those of poll() and select() are each of interest, such as the pipes from a child. */
 static uint32_t count_in_set(const struct snap_wait *w)
 {
 	const uint32_t most = w->on.fd < 0 ? FEW_IN_SET : 1;

@@ -16,7 +16,7 @@ enum deadlock_doubt {
 	DOUBT_LIMITS,	/* some sockets may have a time limit, which is not known */
 	DOUBT_HANDLERS,	/* a signal handler may do something for them, or the kernel by an io_uring */
 	DOUBT_STRANGERS, /* a process that could not be looked at may */
-	DOUBT_BOTH,	/* one of the last two may */
+	DOUBT_BOTH,	/* a handler, an io_uring or such a process may */
 };
 
 struct deadlocks {

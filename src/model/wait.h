@@ -116,7 +116,7 @@ enum wait_holder {
 	HOLDER_NONE,	     /* nobody, at that moment: it is being handed on */
 	HOLDER_THREAD,	     /* `owner` */
 	HOLDER_READERS,	     /* readers: who they are is not recorded */
-	HOLDER_ENDED,	     /* `owner`, which is no thread of the process, or not any more; 0: a thread that had another name for itself */
+	HOLDER_ENDED,	     /* `owner`, which is no thread of the process, or not any more; 0: which thread that was is not recorded */
 	HOLDER_INFERRED,     /* `owner`, by what it does: the lock does not record it */
 	HOLDER_COUNT,
 };

@@ -489,7 +489,6 @@ static int compare_sets(const struct trace_thread *a, const struct trace_thread 
 
 	if (!order)
 		order = COMPARE(a->wait.for_goroutines, b->wait.for_goroutines);
-
 	if (!order && !few) /* of a pool some may have nobody to serve */
 		order = COMPARE(x->set.counts[DESCRIPTOR_SOCKET] > x->set.listeners, y->set.counts[DESCRIPTOR_SOCKET] > y->set.listeners);
 	if (!order && !few)

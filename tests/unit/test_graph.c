@@ -57,6 +57,16 @@ static void wants_one_of(struct world *w, unsigned p, unsigned t, unsigned n, co
 
 #define ONE_OF(...) sizeof((unsigned[]){__VA_ARGS__}) / sizeof(unsigned), (const unsigned[]){__VA_ARGS__}
 
+/* Two processes of one thread each, of which both read what the other would write; the first one that. */
+static void init_readers(struct world *w, const struct snap_wait *reads)
+{
+	init(w, 1);
+	wants_one_of(w, 0, 0, ONE_OF(1));
+	wants_one_of(w, 1, 0, ONE_OF(0));
+	w->traced[0][0].wait.kind = WAIT_READ;
+	w->traced[0][0].wait.on = reads;
+}
+
 static const struct deadlocks *find(struct world *w, size_t nprocesses)
 {
 	deadlocks_deinit(&w->found);
@@ -169,11 +179,7 @@ static void test_sockets(void **state)
 	const struct snap_wait reads_for_ever = {.kind = WAIT_READ, .on = {.kind = DESCRIPTOR_SOCKET, .socket.endless = true}};
 	struct world w;
 
-	init(&w, 1);
-	wants_one_of(&w, 0, 0, ONE_OF(1));
-	wants_one_of(&w, 1, 0, ONE_OF(0));
-	w.traced[0][0].wait.kind = WAIT_READ;
-	w.traced[0][0].wait.on = &reads;
+	init_readers(&w, &reads);
 	assert_int_equal(find(&w, 2)->len, 0);
 	assert_true(w.found.maybe_more && w.found.doubt == DOUBT_LIMITS);
 	w.threads[1][0].still_besides = false; /* that is not all that is not known */
@@ -423,11 +429,7 @@ static void test_strangers(void **state)
 	struct snap_wait reads = {.kind = WAIT_READ, .on = {.kind = DESCRIPTOR_PIPE}};
 	struct world w;
 
-	init(&w, 1);
-	wants_one_of(&w, 0, 0, ONE_OF(1));
-	wants_one_of(&w, 1, 0, ONE_OF(0));
-	w.traced[0][0].wait.kind = WAIT_READ;
-	w.traced[0][0].wait.on = &reads;
+	init_readers(&w, &reads);
 	w.traced[0][0].wait.peers_known = false;
 	assert_int_equal(find(&w, 2)->len, 0);
 	assert_true(w.found.maybe_more && w.found.doubt == DOUBT_STRANGERS);
