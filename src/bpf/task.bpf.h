@@ -50,25 +50,28 @@ static __u32 is_loaders(const struct pid *shifted)
 }
 #endif
 
-/* A thread's number in the loader's pid namespace; 0 when it is not in it, or can no longer be told. */
-static __u32 number_of(struct task_struct *task)
+/* The number in the loader's pid namespace, which is not the first one; 0 when there is none. */
+static __u32 number_in(const struct pid *pid, __u32 depth)
 {
 	const struct pid *shifted;
-	struct pid *pid;
-	__u32 depth;
 
-	if (!ns_inum)
-		return task->pid;
-	pid = task->thread_pid;
-	if (!pid)
-		return 0;
-	depth = pid->level;
 	for (__u32 i = 1; i <= MAX_DEPTH && i <= depth; i++) {
 		shifted = shift(pid, i);
 		if (is_loaders(shifted))
 			return BPF_CORE_READ_BITFIELD_PROBED(shifted, numbers[0].nr);
 	}
 	return 0;
+}
+
+/* A thread's number in the loader's pid namespace; 0 when it is not in it, or can no longer be told. */
+static __u32 number_of(struct task_struct *task)
+{
+	struct pid *pid;
+
+	if (!ns_inum)
+		return task->pid;
+	pid = task->thread_pid;
+	return pid ? number_in(pid, pid->level) : 0;
 }
 
 static __u32 process_of(struct task_struct *task)

@@ -132,14 +132,20 @@ static void take_stop(struct task_struct *task)
 	record.stop_signal = task->jobctl & STOP_SIGNAL_BITS;
 }
 
+static __u32 tgid_of(const struct task_struct *task)
+{
+	return BPF_CORE_READ_BITFIELD_PROBED(task, tgid);
+}
+
 /*
- * Of a thread that is ready: who has the CPU that it is to run on. Not the reader itself, which has one only for the moment, nor nobody,
- * when the CPU is just about to take it.
+ * Of a thread that is ready: who has the CPU that it is to run on. Not the reader itself and its children, which have one only for the
+ * moment, nor nobody, when the CPU is just about to take it.
  */
 static void take_ahead(struct task_struct *task)
 {
 	struct task_struct *reader = bpf_get_current_task_btf(), *ahead;
 	struct cfs_rq *queue;
+	struct pid *pid;
 	__u32 tgid;
 
 	if (!bpf_core_field_exists(task->se.cfs_rq))
@@ -148,11 +154,12 @@ static void take_ahead(struct task_struct *task)
 	if (bpf_core_field_exists(queue->throttle_count) && BPF_CORE_READ_BITFIELD_PROBED(queue, throttle_count))
 		record.flags |= TASK_THROTTLED;
 	ahead = BPF_CORE_READ(queue, rq, curr);
-	tgid = BPF_CORE_READ_BITFIELD_PROBED(ahead, tgid);
-	if (!tgid || tgid == reader->tgid || ahead == task)
+	tgid = tgid_of(ahead);
+	if (!tgid || tgid == reader->tgid || tgid_of(BPF_CORE_READ(ahead, real_parent)) == reader->tgid || ahead == task)
 		return;
 	record.flags |= TASK_HAS_AHEAD;
-	record.ahead_tgid = ns_inum ? 0 : tgid;
+	pid = ns_inum ? BPF_CORE_READ(ahead, group_leader, thread_pid) : NULL;
+	record.ahead_tgid = ns_inum ? number_in(pid, BPF_CORE_READ(pid, level)) : tgid;
 	BPF_CORE_READ_STR_INTO(&record.ahead_comm, ahead, comm);
 }
 

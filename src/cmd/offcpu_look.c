@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "proc/family.h"
-#include "wait/shared.h"
+#include "wait/waits.h"
 
 enum { MOST = 64 }; /* processes: more are not looked at in one instant */
 enum { STACK_BYTES = 1 << 20, STOP_TIMEOUT_MS = 100 };
@@ -71,6 +71,6 @@ int offcpu_look_tell(struct offcpu_look *look, const struct native_names_options
 		if (rc < 0)
 			return rc;
 	}
-	waits_find_shared(profile->looks.data, profile->looks.len);
+	waits_find_among(profile->looks.data, profile->looks.len);
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include "model/snapfile.h"
 #include "target/patience.h"
 #include "wait/graph.h"
-#include "wait/shared.h"
+#include "wait/waits.h"
 
 const char view_help[] =
 	"Which threads:\n"
@@ -314,7 +314,7 @@ static int write_report(const struct view *view, FILE *out, bool *deadlock, bool
 	_cleanup_(deadlocks_deinit) struct deadlocks deadlocks = {0};
 	int rc = 0;
 
-	waits_find_shared(view->traces.data, view->traces.len);
+	waits_find_among(view->traces.data, view->traces.len);
 	if (view->writer.write)
 		return view->writer.write(view->writer.arg, view, out, deadlock, incomplete);
 	if (!deadlocks_find(traces, view->traces.len, &deadlocks))

@@ -10,6 +10,7 @@
 #include "wait/lock_names.h"
 #include "wait/locks.h"
 #include "wait/parked.h"
+#include "wait/ready.h"
 #include "wait/runtime_locks.h"
 #include "wait/shared.h"
 #include "wait/states.h"
@@ -321,4 +322,10 @@ bool waits_find(struct trace *trace)
 	thread_copies_deinit(&waits.copies);
 	u64map_deinit(&waits.again);
 	return ok;
+}
+
+void waits_find_among(struct trace *const *traces, size_t n)
+{
+	waits_find_shared(traces, n);
+	waits_settle_ready(traces, n);
 }

@@ -356,6 +356,31 @@ def test_running(target, source):
     assert re.fullmatch(rf"is ready to run on CPU {cpu}, behind (pid \d+ )?.+", said)
 
 
+def test_three_on_a_cpu(target, bpf_missing):
+    """One has it, and nobody is behind one that has none either."""
+    if bpf_missing:
+        pytest.skip(bpf_missing)
+    cpu = max(os.sched_getaffinity(0))
+    pids = []
+    for name in "first", "second", "third":
+        t = target("spinners", name)
+        os.sched_setaffinity(t.tids[name], {cpu})
+        pids.append(t.pid)
+    named = []
+
+    def look_again():
+        threads = [th for th in run("why", "--json", *pids).doc["threads"] if th["state"] == "R" and th["cpu"] == cpu]
+        running = [th["pid"] for th in threads if not th["waits_for"]]
+        behind = [peer["pid"] for th in threads if th["waits_for"] for peer in th["waits_for"]["peers"]]
+        assert not [pid for pid in behind if pid in pids and pid not in running], threads
+        named.extend(pid for pid in behind if pid in pids)
+        return named
+
+    for _ in range(20):
+        look_again()
+    wait_until(look_again, "one is behind another")
+
+
 def test_several_run(target, bpf_missing):
     if bpf_missing:
         pytest.skip(bpf_missing)
