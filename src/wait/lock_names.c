@@ -105,49 +105,54 @@ static bool is_inner_function(const char *symbol)
 	return name_is_library_function(inner, "wait") || name_is_library_plumbing(symbol);
 }
 
-enum wait_kind lock_kind_by_name(const struct trace_thread *t)
+static enum wait_kind find_kind(const struct stack *user, const struct lock_names *names)
 {
-	const bool own = lock_is_own_call(t), of_library = lock_is_glibc_call(t) || lock_is_musl_call(t);
-	enum wait_kind kind = own ? rust_wait(t->user) : WAIT_NOTHING;
+	enum wait_kind kind = names->own ? rust_wait(user) : WAIT_NOTHING;
 
-	for (size_t i = 0; t->user && kind == WAIT_NOTHING && i < t->user->len && i < INNERMOST; i++) {
-		const struct frame *frame = &t->user->data[i];
+	for (size_t i = 0; kind == WAIT_NOTHING && i < user->len && i < INNERMOST; i++) {
+		const struct frame *frame = &user->data[i];
 
-		if (frame->module != t->user->data[0].module && !own)
+		if (frame->module != user->data[0].module && !names->own)
 			break;
 		if (frame->symbol)
-			kind = own ? kind_of_cxx(frame->symbol) : kind_of_function(frame->symbol);
+			kind = names->own ? kind_of_cxx(frame->symbol) : kind_of_function(frame->symbol);
 		/* In a static program all is one module: further out a library's function may be one that has called the program's. */
-		if (frame->symbol && !own && !of_library && !is_inner_function(frame->symbol))
+		if (frame->symbol && !names->own && !names->glibc && !names->musl && !is_inner_function(frame->symbol))
 			break;
 	}
 	return kind;
 }
 
-bool lock_is_own_call(const struct trace_thread *t)
+/* The name of the file whose code has called the kernel; "": it is not known. */
+static const char *caller_file(const struct frame *innermost)
 {
-	return t->user && t->user->len && t->user->data[0].symbol && strcmp(t->user->data[0].symbol, "syscall") == 0;
-}
-
-/* The file whose code has called the kernel; NULL: it is not known. */
-static const char *caller_file(const struct trace_thread *t)
-{
-	const struct module_info *module = t->user && t->user->len ? t->user->data[0].module : NULL;
+	const struct module_info *module = innermost->module;
 	const char *slash = module && module->path ? strrchr(module->path, '/') : NULL;
 
-	return slash && !lock_is_own_call(t) ? slash + 1 : NULL;
+	return slash ? slash + 1 : "";
 }
 
-bool lock_is_glibc_call(const struct trace_thread *t)
+static bool is_glibc(const char *file)
 {
-	const char *file = caller_file(t);
-
-	return file && (starts_with(file, "libc.so.6") || starts_with(file, "libc-2.") || starts_with(file, "libpthread"));
+	return starts_with(file, "libc.so.6") || starts_with(file, "libc-2.") || starts_with(file, "libpthread");
 }
 
-bool lock_is_musl_call(const struct trace_thread *t)
+static bool is_musl(const char *file)
 {
-	const char *file = caller_file(t);
+	return starts_with(file, "ld-musl-") || starts_with(file, "libc.musl-") || strcmp(file, "libc.so") == 0;
+}
 
-	return file && (starts_with(file, "ld-musl-") || starts_with(file, "libc.musl-") || strcmp(file, "libc.so") == 0);
+struct lock_names lock_names_of(const struct stack *user)
+{
+	struct lock_names names = {.kind = WAIT_NOTHING};
+	const char *file;
+
+	if (!user || !user->len)
+		return names;
+	names.own = user->data[0].symbol && strcmp(user->data[0].symbol, "syscall") == 0;
+	file = names.own ? "" : caller_file(&user->data[0]);
+	names.glibc = is_glibc(file);
+	names.musl = is_musl(file);
+	names.kind = find_kind(user, &names);
+	return names;
 }

@@ -5,15 +5,13 @@
 #include "model/trace.h"
 
 /* What the names in a stack tell of a futex that the thread waits for. */
+struct lock_names {
+	enum wait_kind kind; /* what the function waits for that has called the kernel, be it through others of its library; WAIT_NOTHING: not known */
+	bool own;   /* by a function for all system calls: then it is something of the program's own, or of its language */
+	bool glibc; /* by a C library's own code, whose inner functions have no names where it has no symbol table */
+	bool musl;
+};
 
-/* What the function waits for that has called the kernel, be it through others of its library; WAIT_NOTHING: it is not known. */
-enum wait_kind lock_kind_by_name(const struct trace_thread *t);
-
-/* By a function for all system calls: then it is something of the program's own, or of its language. */
-bool lock_is_own_call(const struct trace_thread *t);
-
-/* By a C library's own code, whose inner functions have no names where it has no symbol table. */
-bool lock_is_glibc_call(const struct trace_thread *t);
-bool lock_is_musl_call(const struct trace_thread *t);
+struct lock_names lock_names_of(const struct stack *user);
 
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "model/lock_words.h"
-#include "wait/lock_names.h"
 #include "wait/locks_musl.h"
 
 enum { KIND_TYPE = 3, KIND_ROBUST = 0x10, KIND_PI = 0x20, KIND_SHARED = 0x80, KIND_BITS = 0x3ff }; /* of a mutex */
@@ -44,7 +43,7 @@ static bool is_pi_mutex(const struct futex_wait *f, uint32_t op, struct lock *ou
 	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .shared = !(f->op & FUTEX_PRIVATE_FLAG), .mutex.inherits = true};
 	if (f->nwords)
 		lock_set_owner(f, f->words[0] & FUTEX_TID_MASK, out);
-	if (f->nwords >= MUTEX_WORDS && lock_is_glibc_call(f->thread))
+	if (f->nwords >= MUTEX_WORDS && f->names.glibc)
 		set_attributes(f, f->words[MUTEX_KIND], out);
 	out->evident = out->owner != f->thread->thread;
 	return true;
@@ -70,12 +69,12 @@ struct lock lock_of_pi_mutex(const struct futex_wait *f)
  * The kernel clears a word of a thread that ends, and wakes who waits for that: its number, or since glibc 2.43 another one, of how it can be
  * joined.
  */
-static bool is_join(const struct futex_wait *f, enum wait_kind named, struct lock *out)
+static bool is_join(const struct futex_wait *f, struct lock *out)
 {
 	const struct snap_thread *other = wait_thread_at(f->threads, f->address);
 
 	const bool exact = other;
-	const bool likely = named == WAIT_JOIN || (named == WAIT_NOTHING && lock_is_glibc_call(f->thread) && f->value > WRITE_PHASE);
+	const bool likely = f->names.kind == WAIT_JOIN || (f->names.kind == WAIT_NOTHING && f->names.glibc && f->value > WRITE_PHASE);
 
 	if (!other && likely && !(f->op & FUTEX_PRIVATE_FLAG)) {
 		other = wait_thread_numbered(f->threads, f->value);
@@ -86,7 +85,7 @@ static bool is_join(const struct futex_wait *f, enum wait_kind named, struct loc
 		return false;
 	if (wait_number_of(f->threads->snap, other) != f->value && !(exact && f->value == JOINABLE))
 		return false;
-	*out = (struct lock){.kind = WAIT_JOIN, .word = f->address, .holder = HOLDER_THREAD, .owner = other, .evident = exact || named == WAIT_JOIN};
+	*out = (struct lock){.kind = WAIT_JOIN, .word = f->address, .holder = HOLDER_THREAD, .owner = other, .evident = exact || f->names.kind == WAIT_JOIN};
 	out->number = wait_number_of(f->threads->snap, other);
 	return true;
 }
@@ -97,25 +96,25 @@ static bool is_join(const struct futex_wait *f, enum wait_kind named, struct loc
  */
 static bool is_robust_beyond_doubt(const struct futex_wait *f, uint32_t owner)
 {
-	return f->words[0] == f->value && owner && f->words[MUTEX_OWNER] == owner && !(f->op & FUTEX_PRIVATE_FLAG) && lock_is_glibc_call(f->thread);
+	return f->words[0] == f->value && owner && f->words[MUTEX_OWNER] == owner && !(f->op & FUTEX_PRIVATE_FLAG) && f->names.glibc;
 }
 
 /* By its structure, if a thread of the process owns it; but sure only if glibc itself waits for it. */
-static bool is_mutex(const struct futex_wait *f, enum wait_kind named, struct lock *out)
+static bool is_mutex(const struct futex_wait *f, struct lock *out)
 {
 	const uint32_t kind = f->nwords >= MUTEX_WORDS ? f->words[MUTEX_KIND] : UINT32_MAX;
 	const bool robust = kind & KIND_ROBUST;
 	const uint32_t owner = robust ? f->words[0] & FUTEX_TID_MASK : f->words[MUTEX_OWNER];
 
-	if (kind & ~(uint32_t)KIND_BITS || kind & KIND_PI || (named != WAIT_NOTHING && named != WAIT_MUTEX))
+	if (kind & ~(uint32_t)KIND_BITS || kind & KIND_PI || (f->names.kind != WAIT_NOTHING && f->names.kind != WAIT_MUTEX))
 		return false;
 	if (robust ? !(f->value & FUTEX_WAITERS) : f->value != LOCKED_AND_AWAITED)
 		return false;
-	if (named != WAIT_MUTEX && !f->words[MUTEX_USERS])
+	if (f->names.kind != WAIT_MUTEX && !f->words[MUTEX_USERS])
 		return false;
-	if (named != WAIT_MUTEX && !wait_thread_numbered(f->threads, owner) && !(robust && is_robust_beyond_doubt(f, owner)))
+	if (f->names.kind != WAIT_MUTEX && !wait_thread_numbered(f->threads, owner) && !(robust && is_robust_beyond_doubt(f, owner)))
 		return false;
-	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .evident = named == WAIT_MUTEX || lock_is_glibc_call(f->thread)};
+	*out = (struct lock){.kind = WAIT_MUTEX, .address = f->address, .evident = f->names.kind == WAIT_MUTEX || f->names.glibc};
 	/* A robust one always has that bit; but the kernel sees to it that nobody waits for an owner that has ended. */
 	out->shared = robust ? !wait_thread_numbered(f->threads, owner) : kind & KIND_SHARED;
 	lock_set_owner(f, owner, out);
@@ -127,9 +126,9 @@ static bool is_mutex(const struct futex_wait *f, enum wait_kind named, struct lo
  * Which word of the lock it is: writers wait for the phase of readers to end, behind each other at a futex of theirs; readers for the phase
  * of writers to end, or, where writers go first, for the count of readers to change. Any other value is not glibc's.
  */
-static unsigned place_in_rwlock(const struct futex_wait *f, enum wait_kind named)
+static unsigned place_in_rwlock(const struct futex_wait *f)
 {
-	if (named == WAIT_WRITE_LOCK)
+	if (f->names.kind == WAIT_WRITE_LOCK)
 		return f->value == READ_PHASE ? RWLOCK_PHASE : f->value == WRITE_PHASE ? RWLOCK_WRITERS : UINT32_MAX;
 	if (f->value == WRITE_PHASE)
 		return RWLOCK_PHASE;
@@ -137,24 +136,24 @@ static unsigned place_in_rwlock(const struct futex_wait *f, enum wait_kind named
 }
 
 /* Their count is there only where it is the futex itself; else a writer that waits for no other one waits for them. */
-static bool have_readers(const uint32_t *lock, enum wait_kind named, unsigned place)
+static bool have_readers(const uint32_t *lock, enum wait_kind wanted, unsigned place)
 {
 	if (lock[RWLOCK_WRITER])
 		return false;
 	if (place == RWLOCK_READERS)
 		return lock[RWLOCK_READERS] >= READERS_ONE && !(lock[RWLOCK_READERS] & READERS_WRITING);
-	return named == WAIT_WRITE_LOCK;
+	return wanted == WAIT_WRITE_LOCK;
 }
 
 /* Readers are only counted. */
-static bool is_rwlock(const struct futex_wait *f, enum wait_kind named, struct lock *out)
+static bool is_rwlock(const struct futex_wait *f, struct lock *out)
 {
-	const unsigned place = place_in_rwlock(f, named);
+	const unsigned place = place_in_rwlock(f);
 	uint32_t lock[RWLOCK_SHARED + 1] = {0}; /* from the futex on */
 
-	if (named != WAIT_READ_LOCK && named != WAIT_WRITE_LOCK)
+	if (f->names.kind != WAIT_READ_LOCK && f->names.kind != WAIT_WRITE_LOCK)
 		return false;
-	*out = (struct lock){.kind = named, .word = f->address};
+	*out = (struct lock){.kind = f->names.kind, .word = f->address};
 	if (place > RWLOCK_WRITERS || f->nwords <= RWLOCK_SHARED - place)
 		return true;
 	memcpy(lock + place, f->words, (RWLOCK_SHARED + 1 - place) * sizeof(lock[0]));
@@ -164,7 +163,7 @@ static bool is_rwlock(const struct futex_wait *f, enum wait_kind named, struct l
 	out->shared = lock[RWLOCK_SHARED];
 	out->evident = true;
 	lock_set_owner(f, lock[RWLOCK_WRITER], out);
-	if (have_readers(lock, named, place))
+	if (have_readers(lock, f->names.kind, place))
 		out->holder = HOLDER_READERS;
 	return true;
 }
@@ -186,12 +185,12 @@ static const struct snap_thread *thread_of_descriptor(const struct wait_threads 
 	return thread ? thread : wait_thread_at(threads, number + BEHIND_NUMBER);
 }
 
-static bool is_stream(const struct futex_wait *f, enum wait_kind named, struct lock *out)
+static bool is_stream(const struct futex_wait *f, struct lock *out)
 {
 	const struct snap_thread *owner;
 	uint64_t descriptor;
 
-	if (f->nwords < STREAM_WORDS || f->value != LOCKED_AND_AWAITED || (named != WAIT_NOTHING && named != WAIT_STREAM))
+	if (f->nwords < STREAM_WORDS || f->value != LOCKED_AND_AWAITED || (f->names.kind != WAIT_NOTHING && f->names.kind != WAIT_STREAM))
 		return false;
 	memcpy(&descriptor, &f->words[STREAM_OWNER], sizeof(descriptor));
 	owner = thread_of_descriptor(f->threads, descriptor);
@@ -230,19 +229,18 @@ enum { RUST_WRITERS = 4 }; /* where writers of a lock of Rust's wait */
 struct lock lock_of_futex(const struct futex_wait *f)
 {
 	const bool is_64bit = snapshot_arch_of(f->threads->snap, f->thread->thread)->word == 8; /* others have other locks */
-	const enum wait_kind named = lock_kind_by_name(f->thread);
 	struct lock out;
 
-	if ((lock_is_musl_call(f->thread) || lock_is_rwlock_of_musl(f, named)) && lock_of_musl(f, named, &out))
+	if ((f->names.musl || lock_is_rwlock_of_musl(f)) && lock_of_musl(f, &out))
 		return out;
-	if (is_pi_mutex(f, f->op & (uint32_t)FUTEX_CMD_MASK, &out) || is_join(f, named, &out))
+	if (is_pi_mutex(f, f->op & (uint32_t)FUTEX_CMD_MASK, &out) || is_join(f, &out))
 		return out;
-	if (is_64bit && !lock_is_own_call(f->thread) && (is_rwlock(f, named, &out) || is_mutex(f, named, &out) || is_stream(f, named, &out)))
+	if (is_64bit && !f->names.own && (is_rwlock(f, &out) || is_mutex(f, &out) || is_stream(f, &out)))
 		return out;
-	out = (struct lock){.kind = named == WAIT_NOTHING || named == WAIT_JOIN ? WAIT_FUTEX : named, .word = f->address};
-	if (named == WAIT_CONDITION && is_64bit && lock_is_glibc_call(f->thread))
+	out = (struct lock){.kind = f->names.kind == WAIT_NOTHING || f->names.kind == WAIT_JOIN ? WAIT_FUTEX : f->names.kind, .word = f->address};
+	if (f->names.kind == WAIT_CONDITION && is_64bit && f->names.glibc)
 		out.address = find_condition(f);
-	if (named == WAIT_WRITE_LOCK && lock_is_own_call(f->thread))
+	if (f->names.kind == WAIT_WRITE_LOCK && f->names.own)
 		out.address = f->address - RUST_WRITERS;
 	return out;
 }

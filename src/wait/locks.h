@@ -3,6 +3,7 @@
 #define STAKEOUT_WAIT_LOCKS_H
 
 #include "model/trace.h"
+#include "wait/lock_names.h"
 #include "wait/threads.h"
 
 /*
@@ -18,6 +19,7 @@ struct futex_wait {
 	uint32_t op, value;
 	uint32_t words[WAIT_BYTES / 4];
 	unsigned nwords; /* that could be read */
+	struct lock_names names;
 	bool again;	 /* the words were read after the capture, before the last look at the threads */
 };
 

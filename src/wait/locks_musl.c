@@ -5,7 +5,6 @@
 #include <linux/futex.h>
 
 #include "model/lock_words.h"
-#include "wait/lock_names.h"
 
 /*
  * musl's mutex has its type first, and then the word: the owner's number if it is of a type that needs it, else EBUSY, with a bit for
@@ -47,15 +46,15 @@ static void set_stream(const struct futex_wait *f, struct lock *out)
 	out->evident = true;
 }
 
-bool lock_is_rwlock_of_musl(const struct futex_wait *f, enum wait_kind named)
+bool lock_is_rwlock_of_musl(const struct futex_wait *f)
 {
-	return (named == WAIT_READ_LOCK || named == WAIT_WRITE_LOCK) && !lock_is_own_call(f->thread) && f->value & AWAITED;
+	return (f->names.kind == WAIT_READ_LOCK || f->names.kind == WAIT_WRITE_LOCK) && !f->names.own && f->value & AWAITED;
 }
 
-bool lock_of_musl(const struct futex_wait *f, enum wait_kind named, struct lock *out)
+bool lock_of_musl(const struct futex_wait *f, struct lock *out)
 {
-	*out = (struct lock){.kind = named, .word = f->address, .shared = !(f->op & FUTEX_PRIVATE_FLAG)};
-	switch (named) {
+	*out = (struct lock){.kind = f->names.kind, .word = f->address, .shared = !(f->op & FUTEX_PRIVATE_FLAG)};
+	switch (f->names.kind) {
 	case WAIT_MUTEX:
 		set_mutex(f, f->op & (uint32_t)FUTEX_CMD_MASK, out);
 		return true;

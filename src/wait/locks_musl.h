@@ -5,9 +5,9 @@
 #include "wait/locks.h"
 
 /* By the value alone, as a static program has no library to know it by: glibc's locks for readers and writers never have that bit. */
-bool lock_is_rwlock_of_musl(const struct futex_wait *f, enum wait_kind named);
+bool lock_is_rwlock_of_musl(const struct futex_wait *f);
 
-/* The same as lock_of_futex() where musl's code waits, in a function for `named`. False: it is none of its locks. */
-bool lock_of_musl(const struct futex_wait *f, enum wait_kind named, struct lock *out);
+/* The same as lock_of_futex() where musl's code waits, in a function for `f->names.kind`. False: it is none of its locks. */
+bool lock_of_musl(const struct futex_wait *f, struct lock *out);
 
 #endif

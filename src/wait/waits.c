@@ -7,7 +7,6 @@
 #include "target/thread_copies.h"
 #include "wait/descriptors.h"
 #include "wait/go_waits.h"
-#include "wait/lock_names.h"
 #include "wait/locks.h"
 #include "wait/parked.h"
 #include "wait/ready.h"
@@ -24,6 +23,8 @@ struct waits {
 	struct thread_copies copies;
 	struct u64map on_descriptors;
 	struct kernel_wait last;
+	const struct stack *named; /* the last stack that was asked for what its names tell of a futex, */
+	struct lock_names names;   /* and that */
 	struct u64map again; /* address → position among the snapshot's copies of what was read again, for all threads */
 };
 
@@ -71,6 +72,16 @@ static bool is_futex(const struct trace_thread *t)
 	return restarted && strcmp(call->name, "futex") == 0;
 }
 
+/* Threads of a pool have the same stack. */
+static struct lock_names names_of(struct waits *waits, const struct stack *user)
+{
+	if (user != waits->named || !user) {
+		waits->named = user;
+		waits->names = lock_names_of(user);
+	}
+	return waits->names;
+}
+
 /* False: it does not wait for one. */
 static bool read_futex_wait(struct waits *waits, const struct trace_thread *t, struct mem *mem, struct futex_wait *out)
 {
@@ -85,6 +96,7 @@ static bool read_futex_wait(struct waits *waits, const struct trace_thread *t, s
 		.address = syscall->args[0],
 		.op = (uint32_t)syscall->args[1],
 		.value = (uint32_t)syscall->args[2],
+		.names = names_of(waits, t->user),
 	};
 	got = mem->read(mem, out->address, out->words, sizeof(out->words));
 	out->nwords = got > 0 ? (unsigned)got / sizeof(out->words[0]) : 0;
@@ -215,9 +227,7 @@ static bool may_be_of_runtime(const struct trace_thread *t)
 /* By name, or in glibc's code, where the function that waits for such a mutex has none without debug info. */
 static bool may_be_parked(const struct futex_wait *f)
 {
-	const enum wait_kind named = lock_kind_by_name(f->thread);
-
-	return named == WAIT_MUTEX || (named == WAIT_NOTHING && lock_is_glibc_call(f->thread));
+	return f->names.kind == WAIT_MUTEX || (f->names.kind == WAIT_NOTHING && f->names.glibc);
 }
 
 static struct lock find_lock_of(struct waits *waits, struct futex_wait *f)

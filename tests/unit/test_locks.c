@@ -44,6 +44,7 @@ static void deinit(struct fixture *f)
 
 static struct lock found(struct fixture *f)
 {
+	f->wait.names = lock_names_of(f->thread.user);
 	return lock_of_futex(&f->wait);
 }
 
