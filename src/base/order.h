@@ -2,6 +2,7 @@
 #ifndef STAKEOUT_BASE_ORDER_H
 #define STAKEOUT_BASE_ORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -12,6 +13,11 @@
 static inline int compare_texts(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
+}
+
+static inline bool same_text(const char *a, const char *b)
+{
+	return compare_texts(a, b) == 0;
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "offcpu/idle.h"
 
 enum {
@@ -69,11 +70,6 @@ static void merge_deinit(struct merge *merge)
 	chains_deinit(&merge->by_place);
 	vec_deinit(&merge->idle_ns);
 	vec_deinit(&merge->shares);
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 static uint64_t hash_text(uint64_t seed, const char *s)

@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-static bool are_equal(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
+#include "base/order.h"
 
 /* Each process has its own account of a file that it shares with others. */
 static bool is_there(const struct lacking *lacking, const struct module_info *module)
@@ -16,7 +13,7 @@ static bool is_there(const struct lacking *lacking, const struct module_info *mo
 	for (size_t i = 0; i < lacking->len; i++) {
 		const struct module_info *other = lacking->data[i];
 
-		if (strcmp(other->path, module->path) == 0 && are_equal(other->build_id, module->build_id) &&
+		if (strcmp(other->path, module->path) == 0 && same_text(other->build_id, module->build_id) &&
 		    strcmp(other->problem, module->problem) == 0)
 			return true;
 	}

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "report/group.h"
 #include "report/lacking.h"
 #include "report/names.h"
@@ -66,14 +67,9 @@ static void put_pause(FILE *out, const struct trace_thread *const *members, size
 	times_put_range(out, "  held ", "", least, most);
 }
 
-static bool is_same_word(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool is_same_runtime(const struct thread_runtime *a, const struct thread_runtime *b)
 {
-	return is_same_word(a->runtime, b->runtime) && is_same_word(a->state, b->state) && a->is_daemon == b->is_daemon &&
+	return same_text(a->runtime, b->runtime) && same_text(a->state, b->state) && a->is_daemon == b->is_daemon &&
 	       a->holds_gil == b->holds_gil && a->waits_for_gil == b->waits_for_gil;
 }
 

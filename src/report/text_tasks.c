@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "report/shorten.h"
 #include "report/text_frame.h"
 #include "report/text_table.h"
@@ -53,16 +54,11 @@ static void put_title(const struct text *t, const struct task_groups *groups, si
 	fputc('\n', t->out);
 }
 
-static bool is_same(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* The name of the task that all of them await; NULL: there is none, or not only one. */
 static const char *awaited_task(const struct trace_task *const *members, size_t count)
 {
 	for (size_t i = 1; i < count; i++)
-		if (!is_same(members[0]->awaits_task, members[i]->awaits_task))
+		if (!same_text(members[0]->awaits_task, members[i]->awaits_task))
 			return NULL;
 	return members[0]->awaits_task;
 }

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/order.h"
 #include "report/descriptor_words.h"
+#include "report/shorten.h"
 #include "report/state_words.h"
 #include "report/text_frame.h"
 #include "report/text_summary.h"
@@ -194,19 +196,36 @@ void why_put_deadlock(const struct why_report *r, const struct deadlock *d)
 	}
 }
 
+static bool is_same_place(const struct frame *a, const struct frame *b)
+{
+	if (!a || !b)
+		return a == b;
+	return same_text(a->symbol, b->symbol) && (a->symbol || a->module == b->module);
+}
+
+/* "handle", "?? (libfoo.so)", "??" */
+static void put_place(const struct text *t, const struct frame *frame)
+{
+	text_untrusted(t, frame && frame->symbol ? frame->symbol : "??");
+	if (!frame || frame->symbol || !frame->module || !frame->module->path)
+		return;
+	fputs(" (", t->out);
+	text_untrusted(t, path_tail(frame->module->path, 1));
+	fputc(')', t->out);
+}
+
 /* "  in main, handle, …": functions in which they are, each once. */
 static void put_places(const struct why_report *r, const struct trace_thread *const *members, size_t count)
 {
-	const char *shown[MOST_PLACES];
+	const struct frame *shown[MOST_PLACES];
 	size_t n = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct frame *frame = text_table_frame(members[i]);
-		const char *name = frame && frame->symbol ? frame->symbol : "??";
 		bool known = false;
 
 		for (size_t k = 0; k < n; k++)
-			known |= strcmp(shown[k], name) == 0;
+			known |= is_same_place(shown[k], frame);
 		if (known)
 			continue;
 		if (n == MOST_PLACES) {
@@ -214,8 +233,8 @@ static void put_places(const struct why_report *r, const struct trace_thread *co
 			break;
 		}
 		fputs(n ? ", " : "  in ", r->text.out);
-		text_untrusted(&r->text, name);
-		shown[n++] = name;
+		put_place(&r->text, frame);
+		shown[n++] = frame;
 	}
 }
 

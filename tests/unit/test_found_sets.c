@@ -30,12 +30,14 @@ static uint32_t take_own_code(struct fixture *f)
 {
 	for (size_t i = 0; i < f->target->snap->maps.len; i++) {
 		const struct map_entry *e = &f->target->snap->maps.data[i];
+		struct module *module;
 		enum objects_fit fit;
 		uint64_t vaddr;
 
-		if (e->start <= (uintptr_t)take_own_code && (uintptr_t)take_own_code < e->end)
-			return objects_take(f->objects, f->target->modules, e,
-					    modules_find(f->target->modules, e->start, &vaddr), vaddr, &fit);
+		if ((uintptr_t)take_own_code < e->start || e->end <= (uintptr_t)take_own_code)
+			continue;
+		module = modules_find(f->target->modules, e->start, &vaddr);
+		return objects_take(f->objects, f->target->modules, e, module, vaddr, &fit);
 	}
 	return OFFCPU_NO_OBJECT;
 }
