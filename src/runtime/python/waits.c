@@ -76,11 +76,26 @@ static bool take_lock(const struct python_waits *py, struct python_thread *own, 
 	return true;
 }
 
-/* By its thread state, or by what pthread_self() is. 0: it is none of those that are known. */
-static pid_t find_tid(const struct python_waits *py, uint64_t tstate, uint64_t self)
+/* By what pthread_self() is. 0: it is none of those that are known. */
+static pid_t find_by_self(const struct python_waits *py, uint64_t self)
 {
 	for (size_t i = 0; i < py->roster->known.len; i++)
-		if (tstate ? py->roster->known.data[i].tstate == tstate : py->roster->known.data[i].thread == self)
+		if (py->roster->known.data[i].thread == self)
+			return py->roster->known.data[i].tid;
+	return 0;
+}
+
+/* A new thread's is its creator's for a moment, and may have been listed then. */
+static bool has_still_its_state(const struct python_waits *py, const struct python_thread *known)
+{
+	return python_tstate_is(py->layout, py->mem, known->tstate, known->thread, known->native);
+}
+
+/* By its thread state. 0: likewise. */
+static pid_t find_by_state(const struct python_waits *py, uint64_t tstate)
+{
+	for (size_t i = 0; i < py->roster->known.len; i++)
+		if (py->roster->known.data[i].tstate == tstate && has_still_its_state(py, &py->roster->known.data[i]))
 			return py->roster->known.data[i].tid;
 	return 0;
 }
@@ -92,7 +107,7 @@ static bool find_lock_beside(const struct python_waits *py, const struct snapsho
 	const uint64_t self = object ? python_end_beside(py->mem, object) : 0;
 
 	if (self)
-		own->joined = find_tid(py, 0, self);
+		own->joined = find_by_self(py, self);
 	return own->joined || take_lock(py, own, object);
 }
 
@@ -171,7 +186,7 @@ static void find_ends(const struct python_waits *py, struct u64map *references)
 		const uint64_t reference = python_end_of_thread(py->layout, py->mem, known->tstate);
 		uint64_t *slot = reference ? u64map_find(references, reference) : NULL;
 
-		if (slot && !*slot)
+		if (slot && !*slot && has_still_its_state(py, known))
 			*slot = (uint64_t)known->tid;
 	}
 }
@@ -334,7 +349,7 @@ static void tell_gil(const struct python_waits *py, const struct python_gil *gil
 	*out = (struct runtime_wait){
 		.kind = WAIT_GIL,
 		.address = gil->address,
-		.owner = gil->holder ? find_tid(py, gil->holder, 0) : 0,
+		.owner = gil->holder ? find_by_state(py, gil->holder) : 0,
 		.endless = true, /* it gets up only to ask for it again */
 		.doubtful = !gil->settled || !own || !own->settled || own->holder != gil->holder,
 	};
@@ -355,7 +370,7 @@ static void tell_lock(const struct python_waits *py, const struct python_thread 
 	if (lock.kind != WAIT_PYTHON_RLOCK)
 		return;
 	out->type = "_thread.RLock";
-	out->owner = lock.owner ? find_tid(py, 0, lock.owner) : 0;
+	out->owner = lock.owner ? find_by_self(py, lock.owner) : 0;
 	out->holder = out->owner ? HOLDER_THREAD : lock.owner ? HOLDER_NOT_RECORDED : HOLDER_NONE;
 	out->count = out->owner ? lock.count + (python_minor(py->layout) >= 14) : 0;
 }
