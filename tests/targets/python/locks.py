@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Threads that wait for Python's locks, and for what its library makes of these, each for ever; threads that wait for each other; and
-"healthy", which takes many locks in order for ever. The threads have their names; "ready" comes when all are about to wait."""
+"healthy", which takes many locks in order for ever, and "healthy-joins", where threads wait for the ends of those that others have created.
+The threads have their names; "ready" comes when all are about to wait."""
 
 import concurrent.futures
 import contextlib
@@ -311,6 +312,24 @@ def join_in_order(locks):
             start("joined", in_order, locks, 1, 3).join()
 
 
+def create_for_others(lock, created, taken):
+    """Wants what another one has that waits for the end of a thread which this one has created."""
+    while True:
+        thread = start("joined", time.sleep, 0.02)
+        created.put(thread)
+        taken.get()
+        with lock:
+            pass
+
+
+def join_for_others(lock, created, taken):
+    while True:
+        thread = created.get()
+        with lock:
+            taken.put(lock)
+            thread.join()
+
+
 if what == "gil":
     start("waiter", lambda: [None for _ in iter(int, 1)])
     start("holder", lambda: (held.wait(), print("ready", flush=True), hold_gil()))
@@ -371,6 +390,11 @@ elif what == "healthy":
     for number in range(16):
         start(f"worker-{number}", work, number, locks)
     start("joiner", join_in_order, locks)
+elif what == "healthy-joins":
+    for number in range(8):
+        between = threading.RLock(), queue.SimpleQueue(), queue.SimpleQueue()
+        start(f"creator-{number}", create_for_others, *between)
+        start(f"joiner-{number}", join_for_others, *between)
 elif what == "buckets":
     for lock in [threading.RLock() for _ in range(6)]:
         start("holder", lambda lock: (lock.acquire(), keep()), lock)
