@@ -18,6 +18,7 @@ enum {
 	NEW = BASE + 0x2000,
 	GIL = BASE + 0x3000,
 	STACK = BASE + 0x4000,
+	NOWHERE = 0x5000000,
 	CREATOR = 10, /* threads */
 	CREATED = 11,
 	REFERENCE_TO_LOCK = 24, /* in a lock */
@@ -150,6 +151,9 @@ static void test_gil(void **state)
 	assert_int_equal(told(&w).owner, 0);
 	assert_true(told(&w).doubtful);
 	list(&w, NEW, CREATED);
+	assert_int_equal(told(&w).owner, CREATED);
+	w.gil.holder = NOWHERE; /* as in a snapshot that does not have it */
+	list(&w, NOWHERE, CREATED);
 	assert_int_equal(told(&w).owner, CREATED);
 	end(&w);
 }

@@ -85,10 +85,14 @@ static pid_t find_by_self(const struct python_waits *py, uint64_t self)
 	return 0;
 }
 
-/* A new thread's is its creator's for a moment, and may have been listed then. */
+/* A new thread's is its creator's for a moment, and may have been listed then. Where that was not saved, the list is believed. */
 static bool has_still_its_state(const struct python_waits *py, const struct python_thread *known)
 {
-	return python_tstate_is(py->layout, py->mem, known->tstate, known->thread, known->native);
+	const enum python_word field = py->layout->at[PY_TSTATE_NATIVE] ? PY_TSTATE_NATIVE : PY_TSTATE_THREAD;
+	uint64_t says;
+
+	return !mem_read_exact(py->mem, known->tstate + py->layout->at[field], &says, sizeof(says)) ||
+	       python_tstate_is(py->layout, py->mem, known->tstate, known->thread, known->native);
 }
 
 /* By its thread state. 0: likewise. */
@@ -204,7 +208,7 @@ static bool find_joined(const struct python_waits *py, const struct snapshot *sn
 		const uint64_t reference = own && own->lock ? python_end_of_lock(py->layout, py->mem, own->lock) : 0;
 		const uint64_t *slot = reference ? u64map_find(&references, reference) : NULL;
 
-		if (slot)
+		if (slot && (pid_t)*slot != own->tid) /* Python refuses to wait for that */
 			own->joined = (pid_t)*slot;
 	}
 	u64map_deinit(&references);

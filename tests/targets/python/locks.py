@@ -17,6 +17,7 @@ what = sys.argv[1]
 held = threading.Event()
 keeps_gil = ctypes.PyDLL(None)
 lets_go = ctypes.CDLL(None)
+leave = keeps_gil.pthread_mutex_unlock  # whoever speaks of unlocking is not taken for one who has what is in its with block
 mutex = ctypes.create_string_buffer(64)  # all zero is an unlocked one
 processes = multiprocessing.get_context("fork")  # of others another process has to know, which may not be able to start
 
@@ -293,7 +294,7 @@ def in_order(locks, first, depth):
     if first % 3 == 2:  # the mutexes of the C library: the GIL is let go while one is waited for
         lets_go.pthread_mutex_lock(mutexes[first])
         in_order(locks, first + 1 + depth % 3, depth - 1)
-        keeps_gil.pthread_mutex_unlock(mutexes[first])
+        leave(mutexes[first])
     else:
         with locks[first]:
             in_order(locks, first + 1 + depth % 3, depth - 1)
