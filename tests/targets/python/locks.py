@@ -288,8 +288,8 @@ def in_order(locks, first, depth):
     global rounds
     if not depth or first >= len(locks):
         rounds += 1
-        if rounds % 50 == 0:
-            time.sleep(0.0001)
+        if rounds % 3 == 0:
+            time.sleep(0.0005 * (rounds % 11))
         return
     if first % 3 == 2:  # the mutexes of the C library: the GIL is let go while one is waited for
         lets_go.pthread_mutex_lock(mutexes[first])
