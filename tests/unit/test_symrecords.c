@@ -58,11 +58,13 @@ static void test_long_names(void **state)
 {
 	const size_t size = 2 * SYMRECORDS_MAX_NAME;
 	char *strings = malloc(size);
-	struct symrecords table = over(NULL, 0, strings, size);
+	struct symrecords table;
 	Elf64_Sym sym = {0};
 	size_t len = 0;
 
+	assert_non_null(strings);
 	memset(strings, 'A', size);
+	table = over(NULL, 0, strings, size);
 	assert_ptr_equal(symrecords_name(&table, &sym, &len), strings);
 	assert_int_equal(len, SYMRECORDS_MAX_NAME);
 	strings[SYMRECORDS_MAX_NAME - 1] = '\0';
