@@ -11,7 +11,7 @@
 #include "report/text_frame.h"
 
 enum {
-	MOST_ALONE = 2, /* processes of which the same is to be said, and that have a line each all the same */
+	MOST_ALONE = 2, /* so many that are alike still have a line each */
 	MOST_PIDS = 8,
 };
 
@@ -43,7 +43,7 @@ static void put_stopped(FILE *out, const struct capture_info *info)
 
 static void put_companions(FILE *out, uint32_t companions, size_t told)
 {
-	const uint32_t others = companions + 1 - (uint32_t)told;
+	const uint32_t others = companions >= told ? companions + 1 - (uint32_t)told : 0;
 
 	if (told > 1)
 		fputs(" with each other", out);
@@ -198,12 +198,12 @@ static bool have_same_container(const struct snapshot *a, const struct snapshot 
 	       same_text(a->container.pod, b->container.pod);
 }
 
-/* As the workers of a server are: captured together, without anything special about one. */
+/* It was captured together with others, and there is nothing special about it. */
 static bool is_ordinary(const struct trace *trace)
 {
 	const struct capture_info *info = &trace->snap->capture;
 
-	return info->instant_ns && info->consistent && !info->stopped_threads && !info->retaken_threads && trace->threads.len == trace->snap->threads.len;
+	return info->companions && info->instant_ns && info->consistent && !info->stopped_threads && !info->retaken_threads && trace->threads.len == trace->snap->threads.len;
 }
 
 static bool are_alike(const struct trace *a, const struct trace *b)

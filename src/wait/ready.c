@@ -23,7 +23,7 @@ static bool find_runners(struct trace *const *traces, size_t n, struct runners *
 	return true;
 }
 
-/* On the CPU that it is ready for, best of the process that is named already. */
+/* On the CPU that it is ready for, preferably of the process that is named already. */
 static const struct trace_thread *find_runner(const struct runners *runners, const struct trace_thread *ready)
 {
 	const struct trace_thread *found = NULL;

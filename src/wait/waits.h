@@ -7,7 +7,7 @@
 /* Says of each thread what it waits for. Its stacks have their names: they tell what memory alone does not. False when memory is exhausted. */
 bool waits_find(struct trace *trace);
 
-/* What only several processes together tell, when waits_find() was for each; and for one that is alone, too. */
+/* What only all processes together tell, be it a single one. To be called when waits_find() was for each. */
 void waits_find_among(struct trace *const *traces, size_t n);
 
 #endif

@@ -62,6 +62,12 @@ static void test_alike(void **state)
 						      "12 threads, none stopped, consistent with each other and 1 other process\n");
 	w.snaps[0].capture.companions = w.snaps[1].capture.companions = w.snaps[2].capture.companions = 2;
 	assert_string_equal(summary(&w, 3, false), "stakeout: worker (3 processes: pid 101, 102, 103): 3 threads, none stopped, consistent with each other\n");
+	w.snaps[0].capture.companions = w.snaps[1].capture.companions = w.snaps[2].capture.companions = 1; /* replayed twice */
+	assert_string_equal(summary(&w, 3, false), "stakeout: worker (3 processes: pid 101, 102, 103): 3 threads, none stopped, consistent with each other\n");
+	w.snaps[0].capture.companions = w.snaps[1].capture.companions = w.snaps[2].capture.companions = 0;
+	assert_string_equal(summary(&w, 3, false), "stakeout: worker (pid 101): 1 thread, none stopped, consistent\n"
+						   "stakeout: worker (pid 102): 1 thread, none stopped, consistent\n"
+						   "stakeout: worker (pid 103): 1 thread, none stopped, consistent\n");
 	free(w.text);
 }
 

@@ -86,7 +86,7 @@ static pid_t find_by_self(const struct python_waits *py, uint64_t self)
 }
 
 /* A new thread's is its creator's for a moment, and may have been listed then. Where that was not saved, the list is believed. */
-static bool has_still_its_state(const struct python_waits *py, const struct python_thread *known)
+static bool still_has_its_state(const struct python_waits *py, const struct python_thread *known)
 {
 	const enum python_word field = py->layout->at[PY_TSTATE_NATIVE] ? PY_TSTATE_NATIVE : PY_TSTATE_THREAD;
 	uint64_t says;
@@ -99,7 +99,7 @@ static bool has_still_its_state(const struct python_waits *py, const struct pyth
 static pid_t find_by_state(const struct python_waits *py, uint64_t tstate)
 {
 	for (size_t i = 0; i < py->roster->known.len; i++)
-		if (py->roster->known.data[i].tstate == tstate && has_still_its_state(py, &py->roster->known.data[i]))
+		if (py->roster->known.data[i].tstate == tstate && still_has_its_state(py, &py->roster->known.data[i]))
 			return py->roster->known.data[i].tid;
 	return 0;
 }
@@ -190,7 +190,7 @@ static void find_ends(const struct python_waits *py, struct u64map *references)
 		const uint64_t reference = python_end_of_thread(py->layout, py->mem, known->tstate);
 		uint64_t *slot = reference ? u64map_find(references, reference) : NULL;
 
-		if (slot && !*slot && has_still_its_state(py, known))
+		if (slot && !*slot && still_has_its_state(py, known))
 			*slot = (uint64_t)known->tid;
 	}
 }
